@@ -1,0 +1,49 @@
+"""Zenoh for Scapy: every message as a layer, dissected on TCP and UDP 7447 and UDP 7446.
+
+``import scapy_zenoh`` binds the ports; ``bind(19999)`` adds another. ``parse`` and ``rebuild`` work on
+single messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scapy_zenoh import common, data, declare, enums, extension, link, network, scouting, transport
+from scapy_zenoh.fault import Fault, FaultKind
+from scapy_zenoh.fields import VLE, WideText
+from scapy_zenoh.link import bind
+from scapy_zenoh.message import Malformed, Message, Record
+from scapy_zenoh.parsing import LAYERS, parse, rebuild
+
+__version__ = "0.1.0"
+
+_LAYER_MODULES = (scouting, transport, network, declare, data, extension, link)
+
+# The classes are what people type; one list of them would only repeat their declarations.
+for _module in _LAYER_MODULES:
+    for _name, _value in vars(_module).items():
+        if _name.startswith("Zenoh"):
+            globals()[_name] = _value
+
+__all__ = [
+    "LAYERS",
+    "VLE",
+    "Fault",
+    "FaultKind",
+    "Malformed",
+    "Message",
+    "Record",
+    "WideText",
+    "bind",
+    "common",
+    "enums",
+    "parse",
+    "rebuild",
+    "scapy_ext",
+]
+__all__ += sorted(name for name in globals() if name.startswith("Zenoh"))
+
+
+def scapy_ext(ext: Any) -> None:
+    """Called by Scapy's ``conf.exts.load("scapy-zenoh")``; the import has done the work."""
+    ext.config("Zenoh", __version__)
