@@ -13,7 +13,7 @@ from scapy_zenoh.fields import (
     AutoFlag,
     Bits,
     CountBits,
-    CountedText,
+    LocatorText,
     Repeat,
     Reserved,
     VLECount,
@@ -173,7 +173,7 @@ def locators() -> list[Field[Any, Any]]:
     """Addresses of a node: ``tcp/192.168.1.7:7447``."""
     return [
         VLECount("locators_count", of="locators"),
-        Repeat("locators", CountedText("locator", bits=8), From("locators_count")),
+        Repeat("locators", LocatorText("locator", bits=8), From("locators_count")),
     ]
 
 

@@ -36,6 +36,8 @@ class Extension(Record):
 
     #: The class of an extension that must have come before, for values whose layout depends on it.
     after: ClassVar[type[Extension] | None] = None
+    #: True when nodes pass the value on unread and judge it later: what cannot be read is no fault.
+    lenient: ClassVar[bool] = False
     #: False for the classes that stand in for extensions nobody knows.
     known: ClassVar[bool] = True
 
@@ -77,6 +79,12 @@ class ZBufExtension(Extension):
     """An extension whose fields fill the announced size."""
 
     window = "size"
+
+
+class HandshakeExtension(ZBufExtension):
+    """One whose value the reference reads while it negotiates, not while it decodes the message."""
+
+    lenient = True
 
 
 class ZenohExtUnit(Extension):
@@ -159,7 +167,9 @@ class ExtChain(InnerList):
                 raise WireFault(FaultKind.RESERVED_ENCODING, s, chain)
             if chain:
                 chain[-1].fields.pop("more", None)  # the next one shows that it was right
-            ext = cls(s, _internal=1, _parent=pkt)
+            ext: Any = cls(s, _internal=1, _parent=pkt)
+            if cls.lenient and stopped(ext):
+                ext = UNKNOWN[s[0] >> 5 & 3](s, _internal=1, _parent=pkt)
             more = s[0] >> 7
             s = take_padding(ext)
             chain.append(ext)

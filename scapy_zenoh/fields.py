@@ -667,6 +667,18 @@ class CountedText(TextOf):
         return s + vle_encode(VLE(len(data), width)) + data
 
 
+class LocatorText(CountedText):
+    """An address such as ``tcp/10.0.0.1:7447``; nodes refuse one without protocol, or with a ``#``."""
+
+    __slots__ = []
+
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, str]:
+        rest, text = CountedText.getfield(self, pkt, s)
+        if text.find("/") < 1 or "#" in text:
+            raise WireFault(FaultKind.BAD_VALUE, s)
+        return rest, text
+
+
 class Repeat(Field[Any, Any]):
     """A list of numbers or texts; ``element`` is the field of one of them."""
 

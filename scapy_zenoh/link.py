@@ -86,7 +86,7 @@ class PackedMessages(MessageList):
 
     def __init__(self, name: str, *families: Family, when: Expr) -> None:
         self.when = when
-        MessageList.__init__(self, name, *families, to_end=True)
+        MessageList.__init__(self, name, *families)
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
         if not self.when(pkt):
@@ -122,7 +122,7 @@ class ZenohBatch(_Carrier):
 
     name = "Zenoh batch"
     window = "size"
-    fields_desc = [WindowSize("size", 2), MessageList("msgs", TRANSPORT, to_end=True)]
+    fields_desc = [WindowSize("size", 2), MessageList("msgs", TRANSPORT)]
 
 
 class ZenohCompressedBatch(_Carrier):
@@ -138,7 +138,7 @@ class ZenohLowLatencyUnit(_Carrier):
 
     name = "Zenoh low-latency unit"
     window = "size"
-    fields_desc = [WindowSize("size", 4), MessageList("msgs", TRANSPORT, NETWORK, to_end=True)]
+    fields_desc = [WindowSize("size", 4), MessageList("msgs", TRANSPORT, NETWORK)]
 
 
 class BatchList(InnerList):
@@ -221,7 +221,7 @@ class ZenohDatagram(_Carrier):
     """A batch without size: one UDP datagram, or one WebSocket message."""
 
     name = "Zenoh"
-    fields_desc = [MessageList("msgs", TRANSPORT, to_end=True)]
+    fields_desc = [MessageList("msgs", TRANSPORT)]
 
 
 class ZenohCompressedDatagram(_Carrier):
@@ -235,7 +235,7 @@ class ZenohLowLatencyDatagram(_Carrier):
     """The same where low latency was negotiated."""
 
     name = "Zenoh (low latency)"
-    fields_desc = [MessageList("msgs", TRANSPORT, NETWORK, to_end=True)]
+    fields_desc = [MessageList("msgs", TRANSPORT, NETWORK)]
 
 
 # --- serial lines -------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class _BoundedMessages(MessageList):
 
     def __init__(self, name: str, length: Expr) -> None:
         self.length = length
-        MessageList.__init__(self, name, TRANSPORT, to_end=True)
+        MessageList.__init__(self, name, TRANSPORT)
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
         size = int(self.length(pkt))

@@ -197,7 +197,7 @@ class Record(Faulty):
                 del self.fields[shared]
             if fault.partial is not None:
                 self.fields[name] = fault.partial
-            self._stop = group[0] if group else self._after(name) if name == self.window else name
+            self._stop = group[0] if group else self._after(name) if windowed and name == self.window else name
         self._forget_automatic()
         return s + after
 
@@ -221,6 +221,17 @@ class Record(Faulty):
 
     # -- people --
 
+    def read_fields(self) -> list[Any]:
+        """The fields up to where reading stopped."""
+        names = [f.name for f in self.fields_desc]
+        if self._stop not in names:
+            return self.fields_desc
+        return self.fields_desc[: names.index(self._stop) + (self._stop in self.fields)]
+
+    def _show_or_dump(self, *args: Any, **kwargs: Any) -> Any:
+        shown: Any = self if self._stop is None else _ReadPart(self)
+        return Packet._show_or_dump(shown, *args, **kwargs)
+
     def _do_summary(self) -> tuple[int, str, list[Any]]:
         """A record and its body read as one sentence: ``PUSH demo/a PUT 12 B text/plain``."""
         _, rest, needed = self.payload._do_summary()
@@ -229,26 +240,33 @@ class Record(Faulty):
     # -- building --
 
     def self_build(self) -> bytes:
-        return self._build_fields(self.fields_desc)
+        return self._build_fields(self.read_fields())
 
     def build_after(self, name: str) -> bytes:
         """The bytes of the fields after ``name``."""
         names = [f.name for f in self.fields_desc]
-        return self._build_fields(self.fields_desc[names.index(name) + 1 :])
+        return self._build_fields(self.read_fields()[names.index(name) + 1 :])
 
     def _build_fields(self, fields: list[Any]) -> bytes:
         data: Any = b""
         for field in fields:
-            if field.name == self._stop:
-                if field.name in self.fields:
-                    data = field.addfield(self, data, self.fields[field.name])
-                break
             value = self.getfieldval(field.name)
             try:
                 data = data + bytes(value) if isinstance(value, RawVal) else field.addfield(self, data, value)
             except (TypeError, AttributeError) as error:
                 raise ValueError(f"{owner_name(self, field)}: cannot build {value!r} ({error})") from error
         return bytes(data)
+
+
+class _ReadPart:
+    """A record as far as it was read, for ``show()``."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self.fields_desc = record.read_fields()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._record, name)
 
 
 class Family:
@@ -339,15 +357,15 @@ class InnerList(PacketListField):
 
 
 class MessageList(InnerList):
-    """Messages of some families, up to the end of the bytes or of what these families know.
+    """Messages of some families up to the end of the bytes, or to a message of the family ``until``.
 
-    With ``to_end`` an unknown id is a fault; without it the list just ends there.
+    An id that nobody knows is a fault.
     """
 
-    __slots__ = ["families", "to_end"]
+    __slots__ = ["families", "until"]
 
-    def __init__(self, name: str, *families: Family, to_end: bool = False) -> None:
-        self.families, self.to_end = families, to_end
+    def __init__(self, name: str, *families: Family, until: Family | None = None) -> None:
+        self.families, self.until = families, until
         InnerList.__init__(self, name)
 
     def pick(self, data: bytes) -> type[Message] | None:
@@ -363,12 +381,12 @@ class MessageList(InnerList):
         while s:
             cls = self.pick(s)
             if cls is None:
-                if self.to_end:
-                    unknown = Malformed(s, _internal=1, _parent=pkt)
-                    unknown.note(FaultKind.UNKNOWN_MESSAGE)
-                    messages.append(unknown)
-                    s = b""
-                break
+                if self.until is not None and self.until.pick(s):
+                    break
+                unknown = Malformed(s, _internal=1, _parent=pkt)
+                unknown.note(FaultKind.UNKNOWN_MESSAGE)
+                messages.append(unknown)
+                return b"", messages
             message = cls(s, _internal=1, _parent=pkt)
             s = take_padding(message)
             messages.append(message)

@@ -15,7 +15,7 @@ from scapy_zenoh.enums import (
     WhatAmI,
 )
 from scapy_zenoh.expr import When, lift
-from scapy_zenoh.extension import ExtChain, Extension, ExtTable, ZBufExtension, unit, z64, zbuf
+from scapy_zenoh.extension import ExtChain, Extension, ExtTable, HandshakeExtension, ZBufExtension, unit, z64, zbuf
 from scapy_zenoh.fields import (
     AutoBits,
     AutoFlag,
@@ -64,14 +64,14 @@ class ZenohExtQoSLink(Extension):
     )
 
 
-class ZenohExtInitSynShm(ZBufExtension):
+class ZenohExtInitSynShm(HandshakeExtension):
     """Offers shared memory: the segment that proves access."""
 
     name = "Shm"
     fields_desc = zbuf(0x2, VLEField("segment", 0, bits=32))
 
 
-class ZenohExtInitAckShm(ZBufExtension):
+class ZenohExtInitAckShm(HandshakeExtension):
     """Accepts shared memory: what was read in the offered segment, and the own segment."""
 
     name = "Shm"
@@ -93,14 +93,14 @@ def _shm_counters() -> list[Any]:
     ]
 
 
-class ZenohExtOpenSynShm(ZBufExtension):
+class ZenohExtOpenSynShm(HandshakeExtension):
     """Proves shared memory since 1.10, and gives the counters of the sender."""
 
     name = "Shm"
     fields_desc = zbuf(0x2, VLEField("challenge", 0), *_shm_counters())
 
 
-class ZenohExtOpenAckShm(ZBufExtension):
+class ZenohExtOpenAckShm(HandshakeExtension):
     """Confirms shared memory since 1.10."""
 
     name = "Shm"
@@ -112,21 +112,21 @@ def _rsa_key() -> list[Any]:
     return [*counted("modulus", b""), *counted("exponent", b"\x01\x00\x01")]
 
 
-class ZenohExtInitSynMultiLink(ZBufExtension):
+class ZenohExtInitSynMultiLink(HandshakeExtension):
     """Offers several links for one session: the key that will prove who opens them."""
 
     name = "MultiLink"
     fields_desc = zbuf(0x4, *_rsa_key())
 
 
-class ZenohExtInitAckMultiLink(ZBufExtension):
+class ZenohExtInitAckMultiLink(HandshakeExtension):
     """Accepts several links: the own key, and a nonce only the initiator can read."""
 
     name = "MultiLink"
     fields_desc = zbuf(0x4, *_rsa_key(), *counted("nonce", b""))
 
 
-class ZenohExtOpenSynMultiLink(ZBufExtension):
+class ZenohExtOpenSynMultiLink(HandshakeExtension):
     """Returns the nonce, encrypted for the responder."""
 
     name = "MultiLink"
@@ -231,28 +231,28 @@ def _auth(*methods: type[Extension]) -> list[Any]:
     return zbuf(0x3, ExtChain("exts", ExtTable(*methods)))
 
 
-class ZenohExtInitSynAuth(ZBufExtension):
+class ZenohExtInitSynAuth(HandshakeExtension):
     """Authentication methods that the initiator offers."""
 
     name = "Auth"
     fields_desc = _auth(ZenohAuthInitSynKey, ZenohAuthUser)
 
 
-class ZenohExtInitAckAuth(ZBufExtension):
+class ZenohExtInitAckAuth(HandshakeExtension):
     """Challenges of the responder."""
 
     name = "Auth"
     fields_desc = _auth(ZenohAuthInitAckKey, ZenohAuthUserNonce)
 
 
-class ZenohExtOpenSynAuth(ZBufExtension):
+class ZenohExtOpenSynAuth(HandshakeExtension):
     """Proofs of the initiator."""
 
     name = "Auth"
     fields_desc = _auth(ZenohAuthOpenSynKey, ZenohAuthUserProof)
 
 
-class ZenohExtOpenAckAuth(ZBufExtension):
+class ZenohExtOpenAckAuth(HandshakeExtension):
     """Authentication is accepted."""
 
     name = "Auth"
@@ -419,7 +419,7 @@ class ZenohFrame(Message):
         AutoFlag("Z", of="exts"), Reserved("X", 1), Bits("R", 1, 1), MessageId("mid", TransportId.FRAME),
         VLEField("sn", 0),
         *opt(When("Z"), ExtChain("exts", ExtTable(ZenohExtLane))),
-        MessageList("msgs", NETWORK),
+        MessageList("msgs", NETWORK, until=TRANSPORT),
     ]  # fmt: skip
 
     def mysummary(self) -> str:
