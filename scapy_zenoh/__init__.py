@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from scapy_zenoh import common, data, declare, enums, extension, link, network, scouting, transport
+from scapy_zenoh import (
+    common,
+    data,
+    declare,
+    enums,
+    extension,
+    link,
+    network,
+    scouting,
+    transport,
+)
 from scapy_zenoh.fault import Fault, FaultKind
 from scapy_zenoh.fields import VLE, WideText
 from scapy_zenoh.link import bind

@@ -7,7 +7,14 @@ from typing import Any
 from scapy_zenoh.common import EncodingText, encoding, entity_id, timestamp
 from scapy_zenoh.enums import Consolidation, DataId, SliceKind
 from scapy_zenoh.expr import From, HasExt, PeekByte, PeekVles, When
-from scapy_zenoh.extension import ExtChain, Extension, ExtTable, ZBufExtension, unit, zbuf
+from scapy_zenoh.extension import (
+    ExtChain,
+    Extension,
+    ExtTable,
+    ZBufExtension,
+    unit,
+    zbuf,
+)
 from scapy_zenoh.fields import (
     AutoFlag,
     MessageId,
@@ -159,6 +166,7 @@ class ZenohExtQueryBodySliced(EncodingText, Extension):
 
     name = "QueryBody"
     after = ZenohExtQueryShm
+    interpreted = True  # the announced size must be compared with what it should be
     fields_desc = [*zbuf(0x3)[:-1], _AnnouncedSize("size"), *encoding(), *slices()]
 
 

@@ -7,7 +7,14 @@ from typing import Any
 from scapy_zenoh.common import key_text, wire_expr, wire_expr_flags
 from scapy_zenoh.enums import DeclareId, Mapping
 from scapy_zenoh.expr import When
-from scapy_zenoh.extension import ExtChain, Extension, ExtTable, ZBufExtension, z64, zbuf
+from scapy_zenoh.extension import (
+    ExtChain,
+    Extension,
+    ExtTable,
+    ZBufExtension,
+    z64,
+    zbuf,
+)
 from scapy_zenoh.fields import (
     AutoFlag,
     Bits,

@@ -130,6 +130,7 @@ class ZenohCompressedBatch(_Carrier):
 
     name = "Zenoh batch (compression)"
     window = "size"
+    interpreted = True
     fields_desc = [WindowSize("size", 2), *_compression_header()]
 
 
@@ -164,6 +165,7 @@ class ZenohStream(_Carrier):
     name = "Zenoh"
     unit: ClassVar[type[_Carrier]] = ZenohBatch
     prefix: ClassVar[int] = 2
+    interpreted = True
     fields_desc = [BatchList("batches"), RestBytes("rest")]
 
     @classmethod
@@ -228,6 +230,7 @@ class ZenohCompressedDatagram(_Carrier):
     """The same where compression was negotiated."""
 
     name = "Zenoh (compression)"
+    interpreted = True
     fields_desc = _compression_header()
 
 
@@ -291,6 +294,7 @@ class ZenohSerialFrame(_Carrier):
     """A frame on a serial line, before it is stuffed: a batch with its checksum, or a step of connecting."""
 
     name = "Zenoh serial frame"
+    interpreted = True
     fields_desc = [
         Reserved("reserved", 5), Bits("reset", 0, 1), Bits("ack", 0, 1), Bits("init", 0, 1),
         _DataLength("length", None, size=2),
@@ -349,6 +353,7 @@ class ZenohSerial(_Carrier):
     """Bytes of a serial line: whole frames, and the start of the next."""
 
     name = "Zenoh serial line"
+    interpreted = True
     fields_desc = [StuffedFrames("frames"), RestBytes("rest")]
 
     def carried(self) -> list[Any]:

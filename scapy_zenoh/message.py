@@ -105,6 +105,11 @@ class Record(Faulty):
     autos: ClassVar[dict[str, Auto]] = {}
     fixed: ClassVar[dict[str, int]] = {}
 
+    #: Whether records are read by compiled functions, or all by interpretation of ``fields_desc``.
+    compiled: ClassVar[bool] = True
+    #: True for a class that has fields only the interpretation knows.
+    interpreted: ClassVar[bool] = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         extra = {name: kwargs.pop(name) for name in self.virtual if name in kwargs}
         Faulty.__init__(self, *args, **kwargs)
@@ -135,8 +140,11 @@ class Record(Faulty):
     # -- reading --
 
     def dissect(self, s: bytes) -> None:
-        if Record.compiled and _fast_reader(type(self))(self, s):
-            return
+        if not (Record.compiled and _fast_reader(type(self))(self, s)):
+            self.dissect_slowly(s)
+
+    def dissect_slowly(self, s: bytes) -> None:
+        """Read as ``fields_desc`` says, field by field, and find what is wrong."""
         rest = self.do_dissect(s)
         if self._stop is not None or self._faults and not all(f.noted for f in self._faults):
             self._close(rest, b"")
@@ -144,9 +152,6 @@ class Record(Faulty):
             self._close(b"", rest)
         else:
             self._read_body(rest, len(s) - len(rest))
-
-    #: Whether classes are read by compiled functions or by Scapy's interpretation of ``fields_desc``.
-    compiled: ClassVar[bool] = True
 
     def _close(self, malformed: bytes, padding: bytes) -> None:
         if malformed:
@@ -383,14 +388,19 @@ class MessageList(InnerList):
             if cls is None:
                 if self.until is not None and self.until.pick(s):
                     break
-                unknown = Malformed(s, _internal=1, _parent=pkt)
-                unknown.note(FaultKind.UNKNOWN_MESSAGE)
-                messages.append(unknown)
+                messages.append(unknown_message(s, pkt))
                 return b"", messages
             message = cls(s, _internal=1, _parent=pkt)
             s = take_padding(message)
             messages.append(message)
         return s, messages
+
+
+def unknown_message(data: bytes, parent: Any) -> Malformed:
+    """What stands in a list for bytes that start no message."""
+    unknown = Malformed(data, _internal=1, _parent=parent)
+    unknown.note(FaultKind.UNKNOWN_MESSAGE)
+    return unknown
 
 
 class RecordList(InnerList):
@@ -422,6 +432,8 @@ def stopped(pkt: Packet) -> bool:
 
 
 def _fast_reader(cls: type[Record]) -> Any:
-    from scapy_zenoh.compiled import reader  # generated from the schema, which imports the messages
+    from scapy_zenoh.compiled import (
+        reader,  # generated from the schema, which imports the messages
+    )
 
     return reader(cls)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from scapy_zenoh.common import counted_zid, entity_id, key_text, locators, timestamp, wire_expr, wire_expr_flags
+from scapy_zenoh.common import (
+    counted_zid,
+    entity_id,
+    key_text,
+    locators,
+    timestamp,
+    wire_expr,
+    wire_expr_flags,
+)
 from scapy_zenoh.data import ANSWER, QUERY_BODY, SAMPLE
 from scapy_zenoh.enums import (
     ExtEncoding,
@@ -18,7 +26,14 @@ from scapy_zenoh.enums import (
     WhatAmIBit,
 )
 from scapy_zenoh.expr import From, When
-from scapy_zenoh.extension import ExtChain, Extension, ExtTable, ZBufExtension, z64, zbuf
+from scapy_zenoh.extension import (
+    ExtChain,
+    Extension,
+    ExtTable,
+    ZBufExtension,
+    z64,
+    zbuf,
+)
 from scapy_zenoh.fields import (
     AutoBits,
     AutoFlag,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from scapy.packet import Packet
 
 from scapy_zenoh.fault import FaultKind
-from scapy_zenoh.message import DATA, DECLARATION, NETWORK, SCOUTING, TRANSPORT, Faulty, Malformed, take_padding
+from scapy_zenoh.message import (
+    DATA,
+    DECLARATION,
+    NETWORK,
+    SCOUTING,
+    TRANSPORT,
+    Faulty,
+    Malformed,
+    take_padding,
+)
 
 #: Where reading can start.
 LAYERS = {

@@ -8,7 +8,16 @@ from scapy_zenoh.common import PROTOCOL_VERSION, locators, whatami_and_zid
 from scapy_zenoh.enums import ScoutingId, WhatAmI, WhatAmIBit
 from scapy_zenoh.expr import From, When
 from scapy_zenoh.extension import ExtChain, ExtTable
-from scapy_zenoh.fields import AutoFlag, Bits, CountBits, MessageId, Reserved, UInt, ZidOf, opt
+from scapy_zenoh.fields import (
+    AutoFlag,
+    Bits,
+    CountBits,
+    MessageId,
+    Reserved,
+    UInt,
+    ZidOf,
+    opt,
+)
 from scapy_zenoh.message import SCOUTING, Message
 
 #: Nothing is defined, and nodes skip whatever comes.

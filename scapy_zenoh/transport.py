@@ -15,7 +15,16 @@ from scapy_zenoh.enums import (
     WhatAmI,
 )
 from scapy_zenoh.expr import When, lift
-from scapy_zenoh.extension import ExtChain, Extension, ExtTable, HandshakeExtension, ZBufExtension, unit, z64, zbuf
+from scapy_zenoh.extension import (
+    ExtChain,
+    Extension,
+    ExtTable,
+    HandshakeExtension,
+    ZBufExtension,
+    unit,
+    z64,
+    zbuf,
+)
 from scapy_zenoh.fields import (
     AutoBits,
     AutoFlag,

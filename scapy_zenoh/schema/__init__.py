@@ -1,0 +1,1 @@
+"""The neutral description of the messages, extracted from the classes, from which everything else is generated."""
