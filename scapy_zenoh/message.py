@@ -120,6 +120,9 @@ class Record(Faulty):
     def register_variant(cls) -> None:
         """Called by Scapy for each new class."""
         fields = {f.name: getattr(f, "fld", f) for f in cls.fields_desc}
+        for name in fields:
+            if any(name in vars(base) for base in Faulty.__mro__):
+                raise TypeError(f"{cls.__name__}.{name}: this name belongs to Scapy's Packet; choose another")
         cls.autos = {name: f for name, f in fields.items() if isinstance(f, Auto)}
         cls.fixed = {name: f.default for name, f in fields.items() if isinstance(f, (FixedBits, VLEReserved))}
 

@@ -111,7 +111,7 @@ class ZenohExtTsStack(ZBufExtension):
     name = "TsStack"
     fields_desc = zbuf(
         0x7,
-        Reserved("reserved", 5), Bits("receive", 0, 1), Bits("route", 0, 1), Bits("send", 1, 1),
+        Reserved("reserved", 5), Bits("at_receive", 0, 1), Bits("at_route", 0, 1), Bits("at_send", 1, 1),
         VLECount("stamps_count", of="stamps"),
         RecordList("stamps", ZenohStamp, From("stamps_count")),
     )  # fmt: skip
