@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Any
-
-from scapy.fields import Field
+from typing import Any, ClassVar
 
 from scapy_zenoh.enums import Encoding, Mapping, WhatAmI
 from scapy_zenoh.expr import Expr, From, When
@@ -33,17 +31,17 @@ DEFAULT_ZID = "1"
 # --- ids ----------------------------------------------------------------------------------------
 
 
-def zid_byte(*low: Bits) -> list[Field[Any, Any]]:
+def zid_byte(*low: Bits) -> list[Any]:
     """A byte with the length of an id in its high half and ``low`` in the other, then the id."""
     return [CountBits("zid_len", of="zid", size=4, bias=1), *low, ZidOf("zid", DEFAULT_ZID, From("zid_len") + 1)]
 
 
-def whatami_and_zid() -> list[Field[Any, Any]]:
+def whatami_and_zid() -> list[Any]:
     """Role and id of a node, as in INIT, JOIN and HELLO."""
     return zid_byte(Reserved("reserved", 2), Bits("whatami", WhatAmI.PEER, 2, enum=WhatAmI, closed=True))
 
 
-def entity_id() -> list[Field[Any, Any]]:
+def entity_id() -> list[Any]:
     """Id of an entity anywhere in the network: the id of its node and a number there."""
     return [*zid_byte(Reserved("reserved", 4)), VLEField("entity", 0, bits=32)]
 
@@ -51,12 +49,12 @@ def entity_id() -> list[Field[Any, Any]]:
 # --- key expressions ----------------------------------------------------------------------------
 
 
-def wire_expr_flags() -> list[Field[Any, Any]]:
+def wire_expr_flags() -> list[Any]:
     """Header bits 6 and 5: whose table the scope belongs to, and whether a suffix follows."""
     return [Bits("M", Mapping.SENDER, 1, enum=Mapping), AutoFlag("N", of="suffix")]
 
 
-def wire_expr() -> list[Field[Any, Any]]:
+def wire_expr() -> list[Any]:
     """A key expression on the wire: a number that stands for a prefix, and the rest as text."""
     return [VLEField("scope", 0, bits=16), *opt(When("N"), *counted("suffix", bits=16, text=True))]
 
@@ -105,7 +103,7 @@ class Ntp64Field(VLEField):
         return f"{ntp64_to_text(x)} ({x!r})" if isinstance(x, int) else repr(x)
 
 
-def timestamp() -> list[Field[Any, Any]]:
+def timestamp() -> list[Any]:
     """A time and the id of the node whose clock it is."""
     return [
         Ntp64Field("ts_time", None, bits=64),
@@ -117,11 +115,9 @@ def timestamp() -> list[Field[Any, Any]]:
 # --- encodings ----------------------------------------------------------------------------------
 
 
-def encoding(condition: Expr | None = None) -> list[Field[Any, Any]]:
+def encoding(condition: Expr | None = None) -> list[Any]:
     """What the payload is: a number, whose lowest bit says whether a schema follows."""
-    number = vle_bits(
-        VLEFlag("S", of="schema"), VLEPart("encoding_id", None, 31, enum=Encoding), bits=32
-    )
+    number = vle_bits(VLEFlag("S", of="schema"), VLEPart("encoding_id", None, 31, enum=Encoding), bits=32)
     with_schema = When("S") if condition is None else condition & When("S")
     fields = number if condition is None else opt(condition, *number)
     return [*fields, *opt(with_schema, *counted("schema", bits=8, text=True, lax=True))]
@@ -132,7 +128,7 @@ def encoding_to_text(number: int | None, schema: str | None) -> str:
     number = number or 0
     if number == Encoding.CUSTOM and schema is not None:
         return schema
-    text = Encoding(number).label if number in Encoding.labels() else f"unknown({int(number)})"
+    text = Encoding.labels().get(number, f"unknown({int(number)})")
     return text if schema is None else f"{text};{schema}"
 
 
@@ -152,7 +148,7 @@ class EncodingText:
     """Gives a message with ``encoding_id`` and ``schema`` the property ``encoding``, as text."""
 
     __slots__ = ()
-    virtual = ("encoding",)
+    virtual: ClassVar[tuple[str, ...]] = ("encoding",)
 
     @property
     def encoding(self) -> str:
@@ -169,7 +165,7 @@ class EncodingText:
 # --- locators -----------------------------------------------------------------------------------
 
 
-def locators() -> list[Field[Any, Any]]:
+def locators() -> list[Any]:
     """Addresses of a node: ``tcp/192.168.1.7:7447``."""
     return [
         VLECount("locators_count", of="locators"),
@@ -177,8 +173,6 @@ def locators() -> list[Field[Any, Any]]:
     ]
 
 
-def counted_zid(name: str) -> list[Field[Any, Any]]:
+def counted_zid(name: str) -> list[Any]:
     """An id with its length in front as a number."""
     return [VLELen(f"{name}_len", of=name, bits=8, most=16), ZidOf(name, None, From(f"{name}_len"))]
-
-

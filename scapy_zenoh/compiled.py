@@ -19,7 +19,14 @@ from typing_extensions import assert_never
 from scapy_zenoh.expr import Binary, Const, Expr, HasExt, Not, PeekByte, PeekVles, Ref
 from scapy_zenoh.extension import ExtTable
 from scapy_zenoh.fields import zid_from_wire
-from scapy_zenoh.message import Family, MessageList, Record, Variants, take_padding, unknown_message
+from scapy_zenoh.message import (
+    Family,
+    MessageList,
+    Record,
+    Variants,
+    take_padding,
+    unknown_message,
+)
 from scapy_zenoh.schema import model
 from scapy_zenoh.schema.extract import record_of
 
@@ -291,11 +298,10 @@ class _Emitter:
                 self.emit("if q > e: raise Slow")
                 value = {"zid": "zid(b[p:q])", "bytes": "b[p:q]"}.get(item.form, "b[p:q].decode()")
                 self.emit(f"f[{item.name!r}] = {value}; p = q")
-            case model.Repeat(element=model.Vle() as element):
-                self.emit(f"f[{item.name!r}], p = numbers({element.bits}, {self.expr(item.count)}, b, p, e)")
-            case model.Repeat(element=model.Text() as element):
-                args = f"{element.form!r}, {element.bits}, {self.expr(item.count)}"
-                self.emit(f"f[{item.name!r}], p = texts({args}, b, p, e)")
+            case model.Repeat():
+                read = "numbers(" if isinstance(item.element, model.Vle) else f"texts({item.element.form!r}, "
+                args = f"{item.element.bits}, {self.expr(item.count)}, b, p, e"
+                self.emit(f"f[{item.name!r}], p = {read}{args})")
             case model.Records():
                 self.space[f"KINDS_{item.name}"] = self.fields[item.name].kinds
                 self.emit(f"f[{item.name!r}], p = records(KINDS_{item.name}, {self.expr(item.count)}, o, b, p, e)")
@@ -472,4 +478,3 @@ def reader(cls: type[Record]) -> Callable[[Any, bytes], bool]:
         return True
 
     return read
-

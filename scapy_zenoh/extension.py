@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from scapy.fields import Field
-from scapy.packet import Packet
-
 from scapy_zenoh.enums import ExtEncoding
 from scapy_zenoh.expr import Expr
 from scapy_zenoh.fault import FaultKind, WireFault
@@ -65,12 +62,12 @@ def unit(eid: int, mandatory: bool = False) -> list[Any]:
     return _header(ExtEncoding.UNIT, eid, mandatory)
 
 
-def z64(eid: int, *value: Field[Any, Any], mandatory: bool = False) -> list[Any]:
+def z64(eid: int, *value: Any, mandatory: bool = False) -> list[Any]:
     """The fields of an extension whose value is one integer, whole or in parts."""
     return [*_header(ExtEncoding.Z64, eid, mandatory), *value]
 
 
-def zbuf(eid: int, *value: Field[Any, Any], mandatory: bool = False) -> list[Any]:
+def zbuf(eid: int, *value: Any, mandatory: bool = False) -> list[Any]:
     """The fields of an extension whose value is a counted run of bytes holding ``value``."""
     return [*_header(ExtEncoding.ZBUF, eid, mandatory), VLEWindow("size"), *value]
 
@@ -155,7 +152,7 @@ class ExtChain(InnerList):
         """The table that holds for this packet."""
         return next(table for when, table in self.cases if when is None or when(pkt))
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         table = self.table(pkt)
         chain: list[Any] = []
         more = 1

@@ -189,16 +189,16 @@ class FixedBits(Bits):
     They are kept after dissection only where they differ, and ``fuzz()`` leaves them alone.
     """
 
-    __slots__ = []
+    __slots__: list[str] = []
 
-    def randval(self) -> None:
+    def randval(self) -> Any:
         return None
 
 
 class Reserved(FixedBits):
     """Bits without meaning, written 0."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, size: int) -> None:
         FixedBits.__init__(self, name, 0, size)
@@ -207,7 +207,7 @@ class Reserved(FixedBits):
 class MessageId(FixedBits):
     """The id in the low five bits of a header."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, member: Named) -> None:
         FixedBits.__init__(self, name, int(member), 5, enum=type(member))
@@ -218,9 +218,7 @@ class AutoBits(Bits, Auto):
 
     __slots__ = ["codes"]
 
-    def __init__(
-        self, name: str, size: int, codes: Sequence[tuple[str, int]], enum: type[Named] | None = None
-    ) -> None:
+    def __init__(self, name: str, size: int, codes: Sequence[tuple[str, int]], enum: type[Named] | None = None) -> None:
         self.codes = tuple(codes)
         Bits.__init__(self, name, None, size, enum, closed=enum is not None)
 
@@ -234,7 +232,7 @@ class AutoBits(Bits, Auto):
 class AutoFlag(AutoBits):
     """One header bit: whether field ``of`` (or any of several) is present."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, of: str | tuple[str, ...]) -> None:
         AutoBits.__init__(self, name, 1, [(f, 1) for f in ((of,) if isinstance(of, str) else of)])
@@ -291,7 +289,7 @@ class UInt(NumberField):
 class WindowSize(UInt, Auto):
     """A fixed-width count of the bytes that the fields after it take."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, size: int) -> None:
         UInt.__init__(self, name, None, size)
@@ -355,7 +353,7 @@ class VLELen(VLEField, Auto):
 class VLEWindow(VLEField, Auto):
     """The number of bytes that all fields after it take."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, bits: int = 32) -> None:
         VLEField.__init__(self, name, None, bits)
@@ -429,12 +427,12 @@ class VLEPart(NumberField):
 class VLEReserved(VLEPart):
     """Bits of an integer without meaning, written 0."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, size: int) -> None:
         VLEPart.__init__(self, name, 0, size)
 
-    def randval(self) -> None:
+    def randval(self) -> Any:
         return None
 
 
@@ -515,7 +513,7 @@ class BytesOf(Field[Any, bytes]):
 class RestBytes(BytesOf):
     """All bytes that are left in the message, the batch or the extension."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, default: Any = b"") -> None:
         BytesOf.__init__(self, name, default, From(name))
@@ -568,7 +566,7 @@ class TextOf(BytesOf):
 class RestText(TextOf):
     """Text up to the end of the extension, without a length of its own."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def __init__(self, name: str, default: Any = None) -> None:
         TextOf.__init__(self, name, default, From(name))
@@ -594,7 +592,7 @@ def zid_to_wire(text: str) -> bytes:
 class ZidOf(BytesOf):
     """A Zenoh id; takes text (``"a1b2c3"``), a number, or bytes in wire order."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def m2i(self, pkt: Any, x: bytes) -> str:
         return zid_from_wire(x)
@@ -670,7 +668,7 @@ class CountedText(TextOf):
 class LocatorText(CountedText):
     """An address such as ``tcp/10.0.0.1:7447``; nodes refuse one without protocol, or with a ``#``."""
 
-    __slots__ = []
+    __slots__: list[str] = []
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, str]:
         rest, text = CountedText.getfield(self, pkt, s)
@@ -718,21 +716,19 @@ class Repeat(Field[Any, Any]):
     def i2len(self, pkt: Any, x: Any) -> int:
         return len(self.addfield(pkt, b"", x))
 
-    def randval(self) -> None:
+    def randval(self) -> Any:
         return None
 
 
 # --- declarations -------------------------------------------------------------------------------
 
 
-def opt(condition: Expr, *fields: Field[Any, Any]) -> list[ConditionalField]:
+def opt(condition: Expr, *fields: Any) -> list[Any]:
     """The same condition over consecutive fields: ``*opt(When("N"), a, b)``."""
     return [ConditionalField(f, condition) for f in fields]
 
 
-def counted(
-    name: str, default: Any = None, bits: int = 32, text: bool = False, lax: bool = False
-) -> list[Field[Any, Any]]:
+def counted(name: str, default: Any = None, bits: int = 32, text: bool = False, lax: bool = False) -> list[Any]:
     """``<u8;zN>``: a length and the bytes (or text), declared once: ``*counted("suffix", bits=16)``."""
     length = From(f"{name}_len")
     body = TextOf(name, default, length, lax) if text else BytesOf(name, default, length)

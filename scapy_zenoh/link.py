@@ -88,7 +88,7 @@ class PackedMessages(MessageList):
         self.when = when
         MessageList.__init__(self, name, *families)
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         if not self.when(pkt):
             return MessageList.getfield(self, pkt, s)
         try:
@@ -147,7 +147,7 @@ class BatchList(InnerList):
 
     __slots__: list[str] = []
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         batches: list[Packet] = []
         pos = 0
         while True:
@@ -263,7 +263,7 @@ class _BoundedMessages(MessageList):
         self.length = length
         MessageList.__init__(self, name, TRANSPORT)
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         size = int(self.length(pkt))
         if size > len(s):
             raise WireFault(FaultKind.BAD_LENGTH, s)
@@ -312,7 +312,7 @@ class StuffedFrames(InnerList):
 
     __slots__: list[str] = []
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         frames: list[Packet] = []
         *stuffed, rest = s.split(b"\0")
         for wire in stuffed:
@@ -507,4 +507,3 @@ def _bind_defaults() -> None:
 
 
 _bind_defaults()
-

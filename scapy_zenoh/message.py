@@ -124,7 +124,8 @@ class Record(Faulty):
             if any(name in vars(base) for base in Faulty.__mro__):
                 raise TypeError(f"{cls.__name__}.{name}: this name belongs to Scapy's Packet; choose another")
         cls.autos = {name: f for name, f in fields.items() if isinstance(f, Auto)}
-        cls.fixed = {name: f.default for name, f in fields.items() if isinstance(f, (FixedBits, VLEReserved))}
+        fixed = {name: f for name, f in fields.items() if isinstance(f, (FixedBits, VLEReserved))}
+        cls.fixed = {name: int(f.default or 0) for name, f in fixed.items()}
 
     # -- values --
 
@@ -338,7 +339,7 @@ class Variants:
 def take_padding(pkt: Packet) -> bytes:
     """Remove and return the bytes that a packet left over."""
     last = pkt.lastlayer()
-    if not isinstance(last, conf.padding_layer):
+    if not isinstance(last, conf.padding_layer) or last.underlayer is None:
         return b""
     del last.underlayer.payload
     return bytes(last.load)
@@ -360,7 +361,7 @@ class InnerList(PacketListField):
     def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
         return s + b"".join(bytes(v) for v in val or ())
 
-    def randval(self) -> None:
+    def randval(self) -> Any:
         return None
 
 
@@ -384,7 +385,7 @@ class MessageList(InnerList):
                 return cls
         return None
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         messages: list[Packet] = []
         while s:
             cls = self.pick(s)
@@ -415,7 +416,7 @@ class RecordList(InnerList):
         self.kinds, self.count = kinds, count
         InnerList.__init__(self, name)
 
-    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Packet]]:
+    def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         records: list[Packet] = []
         for _ in range(int(self.count(pkt))):
             if not s:

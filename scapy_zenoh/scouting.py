@@ -67,5 +67,3 @@ class ZenohHello(Message):
 
     def answers(self, other: Any) -> int:
         return int(isinstance(other, ZenohScout) and bool(other.what & 1 << self.whatami))
-
-

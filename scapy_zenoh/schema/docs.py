@@ -167,7 +167,11 @@ def _rows(record: Record, item: Item) -> Iterator[tuple[str, str, str]]:
             what = item.element.form if isinstance(item.element, Text) else ""
             yield item.name, f"`{_plain(item.count)}` times {element}", what
         case Records():
-            yield item.name, f"`{_plain(item.count)}` records", f"each a {_link(item.of) if item.of.startswith('Zenoh') else item.of}"
+            yield (
+                item.name,
+                f"`{_plain(item.count)}` records",
+                f"each a {_link(item.of) if item.of.startswith('Zenoh') else item.of}",
+            )
         case Messages():
             until = f", up to a {item.until} message" if item.until else ""
             yield item.name, "messages", " or ".join(item.families) + until

@@ -55,7 +55,9 @@ class SchemaError(TypeError):
 
 def record_of(cls: type[RecordClass]) -> Record:
     """The description of one class."""
-    fields = [(f.fld, f.cond) if isinstance(f, ConditionalField) else (f, None) for f in cls.fields_desc]
+    fields: list[tuple[Any, Any]] = [
+        (f.fld, f.cond) if isinstance(f, ConditionalField) else (f, None) for f in cls.fields_desc
+    ]
     for field, when in fields:
         if when is not None and not isinstance(when, Expr):
             raise SchemaError(
@@ -254,7 +256,9 @@ def _element(cls: type[RecordClass], field: Any) -> Vle | Text:
         return Text(field.name, field.bits, _form(field))
     if isinstance(field, wire.VLEField):
         return _vle(field, None)
-    raise SchemaError(f"{cls.__name__}.{field.name}: a list repeats a VLEField or a CountedText; use RecordList for more")
+    raise SchemaError(
+        f"{cls.__name__}.{field.name}: a list repeats a VLEField or a CountedText; use RecordList for more"
+    )
 
 
 def _table(table: ExtTable) -> ExtTableDef:
