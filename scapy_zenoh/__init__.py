@@ -6,7 +6,11 @@ single messages.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+import scapy.layers
+from scapy.config import conf
 
 from scapy_zenoh import (
     common,
@@ -52,6 +56,18 @@ __all__ = [
     "scapy_ext",
 ]
 __all__ += sorted(name for name in globals() if name.startswith("Zenoh"))
+
+
+def _join_scapys_layers() -> None:
+    """List the classes where Scapy looks for layers: ``explore("zenoh")``, ``load_layer("zenoh")``."""
+    module = sys.modules[__name__]
+    sys.modules["scapy.layers.zenoh"] = module
+    scapy.layers.zenoh = module
+    ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
+    conf.layers.ldict["scapy.layers.zenoh"] = [cls for name in ours for cls in conf.layers.ldict.pop(name)]
+
+
+_join_scapys_layers()
 
 
 def scapy_ext(ext: Any) -> None:

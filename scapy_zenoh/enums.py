@@ -22,6 +22,11 @@ class Named(IntEnum):
         """Number -> text."""
         return {int(member): member.label for member in cls}
 
+    @classmethod
+    def describe(cls, number: int) -> str:
+        """The text of a number, or the number itself when it has none."""
+        return cls.labels().get(number, str(int(number)))
+
 
 class ScoutingId(Named):
     """Ids of scouting messages."""

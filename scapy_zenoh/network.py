@@ -267,7 +267,7 @@ class ZenohInterest(Message):
     ]  # fmt: skip
 
     def mysummary(self) -> str:
-        mode = InterestMode(self.mode).label.replace("_", "+")
+        mode = InterestMode.describe(self.mode).replace("_", "+")
         names = {"K": "keyexprs", "S": "subscribers", "Q": "queryables", "T": "tokens"}
         what = "|".join(text for flag, text in names.items() if self.mode and self.getfieldval(flag))
         key = key_text(self.scope or 0, self.suffix)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from scapy.config import conf
+
 from scapy_zenoh.common import PROTOCOL_VERSION, locators, whatami_and_zid
 from scapy_zenoh.enums import ScoutingId, WhatAmI, WhatAmIBit
 from scapy_zenoh.expr import From, When
 from scapy_zenoh.extension import ExtChain, ExtTable
+from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.fields import (
     AutoFlag,
     Bits,
@@ -24,7 +27,20 @@ from scapy_zenoh.message import SCOUTING, Message
 SCOUTING_EXTENSIONS = ExtTable(lenient=True)
 
 
-class ZenohScout(Message):
+class _Scouting(Message):
+    """What both share: nothing may follow in the same datagram."""
+
+    def dissect(self, s: bytes) -> None:
+        Message.dissect(self, s)
+        last = self.lastlayer()
+        if self.underlayer is not None and isinstance(last, conf.padding_layer):
+            self.note(FaultKind.TRAILING_BYTES, offset=len(s) - len(last.load))
+
+    def hashret(self) -> bytes:
+        return b"zenoh-scouting"
+
+
+class ZenohScout(_Scouting):
     """Asks who is there: sent to a multicast group, answered by HELLO."""
 
     name = "Zenoh SCOUT"
@@ -41,11 +57,8 @@ class ZenohScout(Message):
         roles = [bit.label for bit in WhatAmIBit if self.what & bit] or ["nobody"]
         return f"SCOUT for {'|'.join(roles)}" + (f" from {self.zid}" if self.zid else "")
 
-    def hashret(self) -> bytes:
-        return b"zenoh-scouting"
 
-
-class ZenohHello(Message):
+class ZenohHello(_Scouting):
     """Answers a SCOUT: who the node is and where it listens."""
 
     name = "Zenoh HELLO"
@@ -60,10 +73,7 @@ class ZenohHello(Message):
 
     def mysummary(self) -> str:
         places = f" at {', '.join(self.locators)}" if self.locators else ""
-        return f"HELLO {WhatAmI(self.whatami).label} {self.zid}{places}"
-
-    def hashret(self) -> bytes:
-        return b"zenoh-scouting"
+        return f"HELLO {WhatAmI.describe(self.whatami)} {self.zid}{places}"
 
     def answers(self, other: Any) -> int:
         return int(isinstance(other, ZenohScout) and bool(other.what & 1 << self.whatami))

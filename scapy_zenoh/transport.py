@@ -311,7 +311,7 @@ class ZenohInit(Message):
     ]  # fmt: skip
 
     def mysummary(self) -> str:
-        return f"INIT {'ack' if self.A else 'syn'} {WhatAmI(self.whatami).label} {self.zid}"
+        return f"INIT {'ack' if self.A else 'syn'} {WhatAmI.describe(self.whatami)} {self.zid}"
 
     def hashret(self) -> bytes:
         return b"zenoh-init"
@@ -367,7 +367,7 @@ class ZenohClose(Message):
     ]  # fmt: skip
 
     def mysummary(self) -> str:
-        reason = CloseReason.labels().get(self.reason, str(self.reason))
+        reason = CloseReason.describe(self.reason)
         return f"CLOSE {'session' if self.S else 'link'} {reason}"
 
 
@@ -483,7 +483,7 @@ class ZenohJoin(Message):
     ]  # fmt: skip
 
     def mysummary(self) -> str:
-        return f"JOIN {WhatAmI(self.whatami).label} {self.zid}"
+        return f"JOIN {WhatAmI.describe(self.whatami)} {self.zid}"
 
 
 class ZenohTransportOam(Message):
