@@ -1,0 +1,454 @@
+"""Links and sessions: who talks to whom, what was negotiated, and which names numbers stand for.
+
+``Tracker.message`` takes the messages of a link in order and fills in what the session knows. One table,
+``_TRANSITIONS``, says what each kind of message does. Every table has a limit; a full one is a finding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from scapy_zenoh.session.fragments import Assembler
+from scapy_zenoh.session.keyspace import KeyTable
+from scapy_zenoh.session.lanes import Lane
+from scapy_zenoh.session.record import MessageRecord, Offer
+
+MASKS = (0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF)
+DEFAULT_LANE = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is remembered, per session."""
+
+    keys: int = 100_000
+    entities: int = 100_000
+    requests: int = 100_000
+    reassembly: int = 64 << 20
+    findings: int = 10_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth telling that is no fault of a single message."""
+
+    kind: str
+    session: str | None
+    link: str | None
+    detail: str
+
+
+@dataclass(slots=True)
+class Query:
+    """A REQUEST and what came back."""
+
+    key: str | None
+    time: int
+    replies: int = 0
+    errors: int = 0
+    finished: int | None = None
+
+
+@dataclass(slots=True)
+class Side:
+    """What one end of a session has said."""
+
+    zid: str | None = None
+    whatami: str | None = None
+    lease_ms: int | None = None
+    initial_sn: int | None = None
+    region: str | None = None
+    keys: KeyTable = field(default_factory=lambda: KeyTable(Limits.keys))
+    entities: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    declared: Counter[str] = field(default_factory=Counter)
+    queries: dict[int, Query] = field(default_factory=dict)
+    interests: dict[int, str | None] = field(default_factory=dict)
+    lanes: dict[tuple[int, bool], Lane] = field(default_factory=dict)
+    assemblers: dict[tuple[int, bool], Assembler] = field(default_factory=dict)
+    messages: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Session:
+    """Two nodes over one or several links, or one node towards a multicast group."""
+
+    id: str
+    sides: tuple[Side, Side]
+    known: bool  # both ends have told their id
+    multicast: bool = False
+    links: list[Link] = field(default_factory=list)
+    qos: bool | None = None
+    compression: bool = False
+    low_latency: bool = False
+    multilink: bool = False
+    shared_memory: bool = False
+    auth: bool = False
+    patch: int = 0
+    resolution: int = 2
+    batch_size: int | None = None
+    opened: int | None = None
+    last: int | None = None
+    closed: int | None = None
+    close_reason: str | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    queries_done: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def mask(self) -> int:
+        """The largest sequence number."""
+        return MASKS[self.resolution & 3]
+
+    @property
+    def ordered(self) -> bool:
+        """True when numbers of a lane cannot overtake each other."""
+        return len(self.links) < 2 and all(link.ordered for link in self.links)
+
+
+@dataclass(slots=True)
+class Link:
+    """One TCP connection, UDP conversation, WebSocket...; direction 0 is from its first end."""
+
+    id: str
+    proto: str
+    ordered: bool
+    multicast: bool = False
+    group: str = ""  # address:port of a multicast group
+    session: Session = field(init=False)
+    side_of: tuple[int, int] = (0, 1)  # direction -> side of the session
+    offers: list[Offer | None] = field(default_factory=lambda: [None, None])
+    zids: list[str | None] = field(default_factory=lambda: [None, None])
+    roles: list[str | None] = field(default_factory=lambda: [None, None])
+    switched: list[bool] = field(default_factory=lambda: [False, False])  # OPEN was sent in this direction
+    opened: int | None = None
+    closed: int | None = None
+    handshake: bool = False  # INITs of both ends were seen
+    framing_override: str | None = None  # worked out from the bytes, when the handshake was not seen
+
+    def framing(self, direction: int) -> str:
+        """``plain``, ``compressed`` or ``lowlatency``: how the next batch of a direction is written."""
+        if self.framing_override is not None:
+            return self.framing_override
+        if not self.switched[direction] or not self.handshake:
+            return "plain"
+        if self.session.low_latency:
+            return "lowlatency"
+        return "compressed" if self.session.compression else "plain"
+
+
+class Tracker:
+    """Everything remembered about the links of a recording."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.sessions: list[Session] = []
+        self.findings: list[Finding] = []
+        self.findings_dropped = 0
+        self._current: dict[tuple[str, str], Session] = {}  # ids of the ends -> newest session
+        self._epochs: Counter[tuple[str, str]] = Counter()
+
+    # -- links --
+
+    def open_link(self, link: Link) -> Link:
+        """A new link; until its ends are known it is a session of its own."""
+        link.session = self._new_session(f"?{link.id}", known=False, multicast=link.multicast)
+        link.session.links.append(link)
+        return link
+
+    def close_link(self, link: Link, time: int | None, reason: str | None = None) -> None:
+        """A link is over; with its last link the session is."""
+        if link.closed is not None:
+            return
+        link.closed = time
+        session = link.session
+        if all(other.closed is not None for other in session.links) and session.closed is None:
+            session.closed, session.close_reason = time, session.close_reason or reason
+
+    def finish(self) -> None:
+        """The recording is over: what is still awaited is missing."""
+        for session in self.sessions:
+            for side in session.sides:
+                for (priority, reliable), lane in side.lanes.items():
+                    if lane.finish():
+                        where = f"{side.zid or '?'} priority {priority} {'reliable' if reliable else 'best effort'}"
+                        self._find("sequence_gap", session, None, f"{lane.missing} numbers missing from {where}")
+                for assembler in side.assemblers.values():
+                    if assembler.finish():
+                        self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
+                    if assembler.over_limit:
+                        self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
+                for query in side.queries.values():
+                    if query.finished is None:
+                        session.queries_done["unfinished"] += 1
+                if side.keys.full:
+                    self._find("limit", session, None, "key table full")
+
+    # -- messages --
+
+    def message(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        """Take one message and fill in link, session, both ids and the key."""
+        handler = _TRANSITIONS.get(record.kind)
+        if handler is not None:
+            handler(self, link, direction, record, time)
+        session, side = link.session, self._side(link, direction)
+        record.link, record.session = link.id, session.id
+        record.src_zid = side.zid
+        record.dst_zid = None if link.multicast else self._side(link, 1 - direction).zid
+        if record.kind == "init_syn":
+            record.dst_zid = None
+        session.counts[record.body or record.kind] += 1
+        session.last = time
+        side.messages += 1
+
+    def fragment(self, link: Link, direction: int, record: MessageRecord) -> tuple[bytes, int] | None:
+        """Take the slice of a FRAGMENT; returns the whole message and its number of fragments when complete."""
+        if record.sn is None or record.fault:
+            return None
+        session, side = link.session, self._side(link, direction)
+        lane = self._lane_key(session, record)
+        assembler = side.assemblers.get(lane)
+        if assembler is None:
+            assembler = side.assemblers[lane] = Assembler(session.mask, self.limits.reassembly)
+            assembler.marked = session.patch >= 1
+        return assembler.add(record.sn, record.slice, record.more, record.first, record.drop)
+
+    # -- transport --
+
+    def _init(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        if record.zid is None or record.offer is None:
+            return
+        link.offers[direction], link.zids[direction] = record.offer, record.zid
+        link.roles[direction] = record.whatami
+        link.opened = link.opened if link.opened is not None else time
+        own = self._side(link, direction)
+        own.zid, own.whatami, own.region = record.zid, record.whatami, record.offer.region
+        syn = link.offers[1 - direction]
+        if record.kind == "init_ack" and syn is not None:
+            self._join_session(link, direction, syn, record.offer, time)
+
+    def _join_session(self, link: Link, direction: int, syn: Offer, ack: Offer, time: int) -> None:
+        zids = [zid or "" for zid in link.zids]
+        low = 0 if _rank(zids[0]) <= _rank(zids[1]) else 1
+        pair = (zids[low], zids[1 - low])
+        provisional = link.session
+        session = self._current.get(pair)
+        multilink = syn.multilink and ack.multilink
+        if session is None or session.closed is not None or not (multilink and session.multilink):
+            session = self._new_session(f"{pair[0]}-{pair[1]}#{self._epochs[pair]}", known=True)
+            self._epochs[pair] += 1
+            self._current[pair] = session
+            session.opened = time
+            session.qos = syn.lanes and ack.lanes
+            session.compression = syn.compression and ack.compression
+            session.low_latency = syn.low_latency and ack.low_latency
+            session.multilink = multilink
+            session.shared_memory = syn.shared_memory and ack.shared_memory
+            session.auth = syn.auth and ack.auth
+            session.patch, session.resolution = ack.patch, ack.sn_resolution
+            session.batch_size = ack.batch_size
+            for side, end in ((0, low), (1, 1 - low)):
+                session.sides[side].zid = zids[end]
+                session.sides[side].whatami = link.roles[end]
+                offer = link.offers[end]
+                session.sides[side].region = offer.region if offer else None
+        session.counts.update(provisional.counts)
+        for side in (0, 1):
+            session.sides[side].messages += provisional.sides[low if side == 0 else 1 - low].messages
+        self.sessions.remove(provisional)
+        session.links.append(link)
+        link.session, link.handshake = session, True
+        link.side_of = (0, 1) if low == 0 else (1, 0)
+
+    def _open(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        side = self._side(link, direction)
+        if record.offer is not None and not record.fault:
+            side.lease_ms = record.offer.lease_ms
+            if side.initial_sn is None:
+                side.initial_sn = record.offer.initial_sn
+            link.switched[direction] = True
+
+    def _join(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        if record.zid is None or record.offer is None:
+            return
+        if link.zids[direction] != record.zid or link.session.closed is not None:
+            self._join_group(link, record, time)
+        side = link.session.sides[0]
+        side.lease_ms = record.offer.lease_ms
+        session = link.session
+        session.qos, session.patch = record.offer.lanes, record.offer.patch
+        session.resolution, session.batch_size = record.offer.sn_resolution, record.offer.batch_size
+
+    def _join_group(self, link: Link, record: MessageRecord, time: int) -> None:
+        zid = record.zid or ""
+        pair = (zid, link.group)
+        provisional = link.session
+        session = self._new_session(f"{zid}@{link.group}#{self._epochs[pair]}", known=True, multicast=True)
+        self._epochs[pair] += 1
+        session.opened = time
+        session.links.append(link)
+        session.sides[0].zid, session.sides[0].whatami = zid, record.whatami
+        if not provisional.known:
+            session.counts.update(provisional.counts)
+            self.sessions.remove(provisional)
+        link.zids[0], link.session, link.closed = zid, session, None
+
+    def _close(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        session = link.session
+        session.close_reason = session.close_reason or record.reason
+        for other in list(session.links) if record.whole_session else [link]:
+            self.close_link(other, time, record.reason)
+
+    def _carrier(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        """FRAME and FRAGMENT: a sequence number has come."""
+        if record.sn is None or record.fault:
+            return
+        session, side = link.session, self._side(link, direction)
+        key = self._lane_key(session, record)
+        lane = side.lanes.get(key)
+        if lane is None:
+            lane = side.lanes[key] = Lane(session.mask)
+            if side.initial_sn is not None and session.known:
+                lane.expect(side.initial_sn & session.mask)
+        if record.sn > session.mask:
+            self._find("sn_over_resolution", session, link, f"sequence number {record.sn}")
+        lane.see(record.sn, record.kind == "fragment" and not record.more)
+        if record.kind == "frame" and key in side.assemblers:
+            side.assemblers[key].frame(session.ordered)
+
+    # -- network --
+
+    def _keyed(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        record.key = self._resolve(link, direction, record)
+
+    def _request(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        self._keyed(link, direction, record, time)
+        side = self._side(link, direction)
+        if record.request_id is None:
+            return
+        if len(side.queries) >= self.limits.requests:
+            side.queries.pop(next(iter(side.queries)))
+            self._find("limit", link.session, link, "request table full")
+        side.queries[record.request_id] = Query(record.key, time)
+
+    def _response(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        self._keyed(link, direction, record, time)
+        query = self._side(link, 1 - direction).queries.get(-1 if record.request_id is None else record.request_id)
+        if query is None:
+            return
+        if query.finished is not None:
+            self._find("reply_after_final", link.session, link, f"request {record.request_id}")
+        query.replies += 1
+        query.errors += record.body == "err"
+
+    def _response_final(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        asker = self._side(link, 1 - direction)
+        query = asker.queries.get(-1 if record.request_id is None else record.request_id)
+        if query is not None and query.finished is None:
+            query.finished = time
+            link.session.queries_done["answered" if query.replies else "empty"] += 1
+
+    def _interest(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        side = self._side(link, direction)
+        if record.key_scope is not None:
+            record.key = self._resolve(link, direction, record)
+        if record.interest_id is None:
+            return
+        if record.interest_mode == "final":
+            record.key = side.interests.pop(record.interest_id, None)
+        elif len(side.interests) < self.limits.entities:
+            side.interests[record.interest_id] = record.key
+
+    def _declare(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        side = self._side(link, direction)
+        body, number = record.body, record.entity_id
+        if body is None or record.fault or number is None:
+            return
+        happens, _, what = body.partition("_")
+        if what == "keyexpr":
+            if happens == "declare":
+                record.key = self._declared_key(link, direction, record)
+                if record.key is not None:
+                    side.keys.declare(number, record.key)
+            else:
+                record.key = side.keys.undeclare(number)
+            return
+        if happens == "declare":
+            record.key = self._resolve(link, direction, record)
+            if len(side.entities) < self.limits.entities or (what, number) in side.entities:
+                side.entities[what, number] = record.key
+            else:
+                self._find("limit", link.session, link, "entity table full")
+            side.declared[what] += 1
+            return
+        named = record.key_scope is not None  # the extension says what is withdrawn
+        known = side.entities.pop((what, number), None)
+        record.key = self._resolve(link, direction, record) if named else known
+
+    def _declared_key(self, link: Link, direction: int, record: MessageRecord) -> str | None:
+        """D_KEYEXPR has no mapping flag: a scope is the receiver's, else the sender's."""
+        if not record.key_scope:
+            return record.key_suffix or ""
+        theirs = self._side(link, 1 - direction).keys.resolve(record.key_scope, record.key_suffix)
+        if theirs is not None and not link.multicast:
+            return theirs
+        return self._side(link, direction).keys.resolve(record.key_scope, record.key_suffix)
+
+    def _resolve(self, link: Link, direction: int, record: MessageRecord) -> str | None:
+        if record.key_scope is None:
+            return None
+        if not record.key_scope:
+            return record.key_suffix or ""
+        if record.key_mapping == "receiver":
+            if link.multicast:
+                return None
+            direction = 1 - direction
+        return self._side(link, direction).keys.resolve(record.key_scope, record.key_suffix)
+
+    # -- helpers --
+
+    def _side(self, link: Link, direction: int) -> Side:
+        return link.session.sides[link.side_of[direction]]
+
+    @staticmethod
+    def _lane_key(session: Session, record: MessageRecord) -> tuple[int, bool]:
+        priority = DEFAULT_LANE if session.qos is False or record.priority is None else record.priority
+        return priority, bool(record.reliable)
+
+    def _new_session(self, name: str, known: bool, multicast: bool = False) -> Session:
+        sides = (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
+        session = Session(name, sides, known, multicast)
+        self.sessions.append(session)
+        return session
+
+    def _find(self, kind: str, session: Session | None, link: Link | None, detail: str) -> None:
+        if len(self.findings) >= self.limits.findings:
+            self.findings_dropped += 1
+            return
+        self.findings.append(Finding(kind, session.id if session else None, link.id if link else None, detail))
+
+
+def _rank(zid: str) -> int:
+    return int(zid, 16) if zid else 0
+
+
+Handler = Callable[[Tracker, Link, int, MessageRecord, int], None]
+
+#: What each kind of message does to what is remembered.
+_TRANSITIONS: dict[str, Handler] = {
+    "init_syn": Tracker._init,
+    "init_ack": Tracker._init,
+    "open_syn": Tracker._open,
+    "open_ack": Tracker._open,
+    "join": Tracker._join,
+    "close": Tracker._close,
+    "frame": Tracker._carrier,
+    "fragment": Tracker._carrier,
+    "push": Tracker._keyed,
+    "request": Tracker._request,
+    "response": Tracker._response,
+    "response_final": Tracker._response_final,
+    "interest": Tracker._interest,
+    "declare": Tracker._declare,
+}
