@@ -1,0 +1,1 @@
+"""Byte vectors of other implementations, read and built here."""
