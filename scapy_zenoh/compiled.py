@@ -16,7 +16,7 @@ from scapy.config import conf
 from scapy.packet import NoPayload
 from typing_extensions import assert_never
 
-from scapy_zenoh.expr import Binary, Const, Expr, HasExt, Not, PeekByte, PeekVles, Ref
+from scapy_zenoh.expr import Binary, Const, Expr, HasExt, Not, Ref
 from scapy_zenoh.extension import ExtTable
 from scapy_zenoh.fields import zid_from_wire
 from scapy_zenoh.message import (
@@ -64,7 +64,7 @@ _blank_slots = {
     "time": 0.0,
     **dict.fromkeys(
         ["sent_time", "raw_packet_cache", "raw_packet_cache_fields", "wirelen", "direction", "sniffed_on",
-         "comments", "process_information", "stop_dissection_after", "_stop"]
+         "comments", "process_information", "stop_dissection_after", "_stop", "_ahead"]
     ),
     "original": b"",
     "explicit": 1,
@@ -418,9 +418,7 @@ class _Emitter:
                 self.space[expr.ext.__name__] = expr.ext
                 name, chain = expr.ext.__name__, repr(expr.chain)
                 return f"({chain} in f and any(isinstance(x, {name}) for x in f[{chain}]))"
-            case PeekByte() | PeekVles():
-                raise TypeError(f"{expr!r} chooses between records; it is no condition on a field")
-        raise TypeError(f"{type(expr).__name__} is no expression that can be compiled")
+        raise TypeError(f"{self.cls.__name__}: {expr!r} cannot be compiled; declare the class as interpreted")
 
 
 def _names(item: model.Item) -> list[str]:

@@ -123,6 +123,39 @@ class HasExt(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Present(Expr):
+    """True when a field of the same message was read, or is set."""
+
+    name: str
+
+    def __call__(self, pkt: Any) -> bool:
+        return pkt.fields.get(self.name) is not None
+
+    def __repr__(self) -> str:
+        return f"{self.name} is present"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Readable(Expr):
+    """True when all bytes left are a count and that many good records of the list ``records``.
+
+    For values that nodes pass on unread: what is not readable goes into the field ``otherwise``. While
+    building, it is True unless that field is set.
+    """
+
+    records: str
+    otherwise: str
+
+    def __call__(self, pkt: Any) -> bool:
+        if pkt._ahead is None:
+            return pkt.fields.get(self.otherwise) is None
+        return bool(pkt.readable(self.records, pkt._ahead))
+
+    def __repr__(self) -> str:
+        return f"the rest is {self.records}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PeekByte(Expr):
     """A byte further on, for choosing between records before one is read; call it with the bytes."""
 

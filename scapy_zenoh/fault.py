@@ -39,7 +39,7 @@ class FaultKind(str, Enum):
     GAP = "gap", "bytes of a stream are missing in the capture"
 
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,14 @@ from scapy_zenoh.fields import VLE, Auto, FixedBits, VLEReserved, owner_name
 class Faulty(Packet):
     """A packet that can say what was wrong with its bytes."""
 
-    __slots__ = ["_faults", "_stop"]
+    __slots__ = ["_ahead", "_faults", "_stop"]
 
+    _ahead: bytes | None  # while reading: the bytes from the current field on
     _faults: list[Fault]  # of this packet alone
     _stop: str | None  # the field at which reading ended, if it did
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        object.__setattr__(self, "_ahead", None)
         object.__setattr__(self, "_faults", [])
         object.__setattr__(self, "_stop", None)
         Packet.__init__(self, *args, **kwargs)
@@ -180,6 +182,7 @@ class Record(Faulty):
         try:
             for field in self.fields_desc:
                 name, noted = field.name, len(self._faults)
+                self._ahead = s if isinstance(s, bytes) else None
                 offset = whole - len(after) - len(s[0] if isinstance(s, tuple) else s)
                 s, value = field.getfield(self, s)
                 for i in range(noted, len(self._faults)):
@@ -207,8 +210,24 @@ class Record(Faulty):
             if fault.partial is not None:
                 self.fields[name] = fault.partial
             self._stop = group[0] if group else self._after(name) if windowed and name == self.window else name
+        self._ahead = None
         self._forget_automatic()
         return s + after
+
+    def readable(self, records: str, data: bytes) -> bool:
+        """True when ``data`` is the count and the elements of the list ``records``, all good, and nothing else."""
+        counter: Any = self.fieldtype[f"{records}_count"]
+        listed: Any = self.fieldtype[records]
+        try:
+            data, count = counter.fld.getfield(self, data)
+            for _ in range(count):
+                record = listed.fld.kinds(data, _internal=1)
+                data = take_padding(record)
+                if record.fault is not None:
+                    return False
+        except WireFault:
+            return False
+        return not data
 
     def _after(self, name: str) -> str:
         names = [f.name for f in self.fields_desc]

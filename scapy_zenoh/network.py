@@ -25,7 +25,7 @@ from scapy_zenoh.enums import (
     StampPoint,
     WhatAmIBit,
 )
-from scapy_zenoh.expr import From, When
+from scapy_zenoh.expr import From, Present, Readable, When
 from scapy_zenoh.extension import (
     ExtChain,
     Extension,
@@ -258,7 +258,8 @@ class ZenohInterest(Message):
         MessageId("mid", NetworkId.INTEREST),
         VLEField("id", 1, bits=32),
         *opt(When("mode") != InterestMode.FINAL,
-             Bits("A", 0, 1), Bits("M", Mapping.SENDER, 1, enum=Mapping), AutoFlag("N", of="suffix"),
+             Bits("A", 0, 1), AutoBits("M", 1, [("scope", Mapping.SENDER), ("suffix", Mapping.SENDER)], enum=Mapping),
+             AutoFlag("N", of="suffix"),
              AutoFlag("R", of=("scope", "suffix")),
              Bits("T", 0, 1), Bits("Q", 0, 1), Bits("S", 0, 1), Bits("K", 1, 1)),
         *opt((When("mode") != InterestMode.FINAL) & When("R"), VLEField("scope", None, bits=16)),
@@ -301,11 +302,18 @@ class ZenohLinkState(Record):
     ]
 
 
+ZBUF = When("enc") == ExtEncoding.ZBUF
+
+
 class ZenohNetworkOam(Message):
-    """Operation and maintenance: in practice the link states of routers, and gossip between peers."""
+    """Operation and maintenance: in practice the link states of routers, and gossip between peers.
+
+    Nodes pass the body on unread, so one that holds no link states is no fault.
+    """
 
     name = "Zenoh OAM"
     family = NETWORK
+    interpreted = True
     window = "size"
     fields_desc = [
         AutoFlag("Z", of="exts"),
@@ -315,10 +323,10 @@ class ZenohNetworkOam(Message):
         VLEField("id", OamId.LINKSTATE, bits=16, enum=OamId),
         *opt(When("Z"), ExtChain("exts", ExtTable(ZenohExtQoS, ZenohExtTimestamp))),
         *opt(When("enc") == ExtEncoding.Z64, VLEField("value", None)),
-        *opt(When("enc") == ExtEncoding.ZBUF, VLEWindow("size")),
-        *opt((When("enc") == ExtEncoding.ZBUF) & (When("id") != OamId.LINKSTATE), RestBytes("data", None)),
-        *opt((When("enc") == ExtEncoding.ZBUF) & (When("id") == OamId.LINKSTATE),
-             VLECount("states_count", of="states"), RecordList("states", ZenohLinkState, From("states_count"))),
+        *opt(ZBUF, VLEWindow("size")),
+        *opt(ZBUF & ~((When("id") == OamId.LINKSTATE) & Readable("states", otherwise="data")), RestBytes("data", None)),
+        *opt(ZBUF & ~Present("data"), VLECount("states_count", of="states"),
+             RecordList("states", ZenohLinkState, From("states_count"))),
     ]  # fmt: skip
 
     def mysummary(self) -> str:
