@@ -1,0 +1,90 @@
+"""The command ``scapy-zenoh``.
+
+A command is a module that does the work, and here one function that declares its arguments and one
+that hands them over. What a user can get wrong is a ``UserError``: one line on stderr, exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from scapy_zenoh import __version__
+from scapy_zenoh.demo import Unreadable, demo, shipped_samples
+
+
+class UserError(Exception):
+    """Wrong use, or input that cannot be read."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class Command(NamedTuple):
+    """One subcommand: its line of help, its arguments, and what runs it and returns the exit code."""
+
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+# --- demo ---------------------------------------------------------------------------------------
+
+
+def _demo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER", help="captures to read instead of the samples"
+    )
+
+
+def _demo(args: argparse.Namespace) -> int:
+    folder = args.folder or shipped_samples()
+    if folder is None:
+        raise UserError("the samples are not installed here; name a folder of captures: scapy-zenoh demo FOLDER")
+    try:
+        demo(folder)
+    except Unreadable as error:
+        raise UserError(str(error)) from error
+    return 0
+
+
+# --- all of them --------------------------------------------------------------------------------
+
+COMMANDS = {
+    "demo": Command("read the shipped samples, craft a packet, break one", _demo_arguments, _demo),
+}
+
+
+def parser() -> Parser:
+    """The parser of the whole command line."""
+    top = Parser(prog="scapy-zenoh", description="Zenoh traffic: dissect it, craft it, break it.")
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.help, description=f"{command.help.capitalize()}.")
+        command.arguments(sub)
+        sub.set_defaults(run=command.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 2 wrong use or unreadable input."""
+    args = parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"scapy-zenoh: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
