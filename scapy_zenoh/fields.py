@@ -148,7 +148,7 @@ def present(value: Any) -> bool:
 # --- bits of a byte -----------------------------------------------------------------------------
 
 
-class Bits(NumberField, BitField):  # type: ignore[misc]
+class Bits(NumberField, BitField):
     """Some bits of a byte, most significant first; consecutive ones share it."""
 
     __slots__ = ["closed", "enum", "missing"]

@@ -29,6 +29,7 @@ from scapy_zenoh.enums import (
     Consolidation,
     DeclareId,
     InterestMode,
+    Mapping,
     QueryTarget,
     WhatAmI,
     WhatAmIBit,
@@ -110,7 +111,8 @@ def _key(record: MessageRecord, message: Any) -> None:
     if "scope" in values:
         record.key_scope = int(values["scope"])
         record.key_suffix = values.get("suffix")
-        record.key_mapping = "sender" if message.getfieldval("M") else "receiver"
+        if "M" in message.default_fields:  # D_KEYEXPR has no such flag
+            record.key_mapping = Mapping.describe(message.getfieldval("M"))
 
 
 def _qos(record: MessageRecord, exts: dict[type, Any]) -> None:
@@ -261,8 +263,6 @@ def _declare(message: ZenohDeclare) -> MessageRecord:
     withdrawn = _exts(body).get(ZenohExtWireExpr)
     if withdrawn is not None and (withdrawn.fields.get("scope") or withdrawn.fields.get("suffix")):
         _key(record, withdrawn)
-    if record.body == "declare_keyexpr":
-        record.key_mapping = None  # it has no such flag
     return record
 
 
