@@ -144,7 +144,7 @@ class CaptureReader:
 
     def _read_pcap(self, stream: _Stream, order: str, unit: int) -> Iterator[Packet]:
         if not stream.fill(0, 24):
-            raise stream.cut("file header", 0)
+            raise stream.cut("the file header", 0)
         linktype = Struct(order + "I").unpack_from(stream.buf, 20)[0] & 0x03FFFFFF  # FCS bits above
         header = Struct(order + "IIII").unpack_from
         decode, capture = self._decode, os.path.basename(stream.name)
