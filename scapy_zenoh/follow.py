@@ -23,6 +23,7 @@ from scapy_zenoh.rows import Origin, Row, row_of
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, Tracker
 from scapy_zenoh.streams import Chunk, Closed, Opened, TcpStreams
+from scapy_zenoh.tls import Decryptor, Plain
 from scapy_zenoh.transport import ZenohFragment, ZenohFrame, ZenohInit, ZenohJoin
 from scapy_zenoh.websocket import UPGRADE_END, WebSocketReader
 
@@ -126,7 +127,10 @@ class Tape:
 class Follower:
     """Packets in, rows out. ``ports`` are read as Zenoh besides the default ones."""
 
-    def __init__(self, ports: Iterable[int] = (), tracker: Tracker | None = None) -> None:
+    def __init__(
+        self, ports: Iterable[int] = (), tracker: Tracker | None = None, decryptor: Decryptor | None = None
+    ) -> None:
+        self._decryptor = decryptor
         self.tracker = tracker or Tracker()
         self.accounting = Accounting()
         self.tcp_ports = {*TCP_PORTS, *ports}
@@ -146,6 +150,9 @@ class Follower:
             self._datagram(packet, self._where(packet))
         else:
             self._events(self._streams.feed(packet))
+            if self._decryptor is not None:
+                for plain in self._decryptor.at(packet.capture, packet.frame):
+                    self._decrypted(plain, self._where(packet))
         return self._take()
 
     def finish(self) -> list[Row]:
@@ -208,7 +215,14 @@ class Follower:
                     stream = self._tcp.pop(event.link, None)
                     if stream is not None:
                         stream.finish()
-                        stream.close(event)
+                        stream.close(event.time)
+
+    def _decrypted(self, plain: Plain, where: Where) -> None:
+        """Plain text of a TLS connection: a stream of its own beside the TCP one."""
+        for stream in self._tcp.values():
+            if {stream.ends.low, stream.ends.high} == {plain.src, plain.dst}:
+                stream.decrypted(plain, where)
+                return
 
     # -- UDP --
 
@@ -346,7 +360,9 @@ class StreamLink(MessageSource):
 
     def __init__(self, follower: Follower, opened: Opened, proto: str = "tcp") -> None:
         ends = Ends(opened.low, opened.high)
-        super().__init__(follower, ends, proto, opened.link)
+        super().__init__(follower, ends, proto, opened.link.replace("tcp/", f"{proto}/", 1))
+        self.opened = opened
+        self.inside: StreamLink | None = None  # the plain text of TLS
         self.initiator = opened.initiator
         self.kind = "undecided"
         self.tapes = (Tape(), Tape())
@@ -368,7 +384,8 @@ class StreamLink(MessageSource):
         """Take the next bytes of a direction."""
         direction = chunk.direction
         if self.kind == "opaque":
-            self.follower.mark_opaque(self.name, self.proto, len(chunk.data))
+            if self.inside is None:
+                self.follower.mark_opaque(self.name, self.proto, len(chunk.data))
             return
         if self.kind == "other":
             return
@@ -393,7 +410,7 @@ class StreamLink(MessageSource):
 
     def _decide(self, final: bool) -> None:
         starts = [bytes(tape.data[:4]) for tape in self.tapes]
-        if self.initiator is not None or self.known_port:
+        if self.proto == "tcp" and (self.initiator is not None or self.known_port):
             if any(start[:1] == b"\x16" and start[1:2] == b"\x03" for start in starts):
                 self._settle_opaque("tls")
                 return
@@ -402,7 +419,7 @@ class StreamLink(MessageSource):
                 return
         for direction in (0, 1):
             if self._proves(direction, final):
-                self._settle()
+                self._settle(final)
                 return
         if final or sum(len(tape.data) for tape in self.tapes) > UNDECIDED or self._hopeless():
             self.kind = "other"
@@ -433,9 +450,9 @@ class StreamLink(MessageSource):
             return False
         self.tried[direction] = len(data)
         enough = 4 if self.known_port else 8
-        return frames.find(data, FRAMINGS, frames.no_opinion, enough) is not None
+        return frames.find(data, FRAMINGS, frames.no_opinion, enough, final) is not None
 
-    def _settle(self) -> None:
+    def _settle(self, final: bool) -> None:
         self.kind = "zenoh"
         self.link = self.follower.new_link(Link(self.name, self.proto, ordered=True))
         self.follower.accounting.missing_bytes += self.undecided_missing
@@ -443,14 +460,14 @@ class StreamLink(MessageSource):
         self.tried = [0, 0]
         order = (0, 1) if self.initiator in (None, 0) else (1, 0)
         if self.initiator is None:
-            self._guess_framing()
+            self._guess_framing(final)
         self._drain_both(order)
 
-    def _guess_framing(self) -> None:
+    def _guess_framing(self, final: bool) -> None:
         """Mid-stream: the framing of the direction that shows it holds for both."""
         for direction in (0, 1):
             data = bytes(self.tapes[direction].data)
-            found = frames.find(data, FRAMINGS, frames.no_opinion, 4)
+            found = frames.find(data, FRAMINGS, frames.no_opinion, 4, final)
             if found is not None and self.link is not None:
                 self.link.framing_override = found[1]
                 return
@@ -475,6 +492,17 @@ class StreamLink(MessageSource):
         name = self.name.replace("tcp/", f"{proto}/", 1)
         self.name = name
         self.follower.mark_opaque(name, proto, sum(len(tape.data) for tape in self.tapes))
+
+    def decrypted(self, plain: Plain, where: Where) -> None:
+        """Plain text of this connection has become readable."""
+        if self.inside is None:
+            self.inside = StreamLink(self.follower, self.opened, "tls")
+            self.follower.opaque.pop(self.inside.name, None)
+        direction = 0 if plain.src == self.ends.low else 1
+        chunk = Chunk(
+            self.inside.name, direction, plain.data, where.frame, where.time, where.capture, 0, *plain.src, *plain.dst
+        )
+        self.inside.feed(chunk, where)
 
     # -- WebSocket --
 
@@ -578,7 +606,7 @@ class StreamLink(MessageSource):
         self.tried[direction] = len(tape.data)
         sure = self.link.handshake or self.link.framing_override is not None
         framings = (self.link.framing(direction),) if sure else FRAMINGS
-        found = frames.find(bytes(tape.data), framings, self.fits(direction), 3 if final else 4)
+        found = frames.find(bytes(tape.data), framings, self.fits(direction), 3 if final else 4, final)
         if found is None:
             if len(tape.data) > UNDECIDED:
                 self._undecoded(direction, len(tape.data) - UNDECIDED // 2)
@@ -653,6 +681,8 @@ class StreamLink(MessageSource):
 
     def finish(self) -> None:
         """No more bytes will come."""
+        if self.inside is not None:
+            self.inside.finish()
         if self.kind == "undecided":
             self._decide(final=True)
         if self.kind != "zenoh":
@@ -682,7 +712,7 @@ class StreamLink(MessageSource):
         if framing != "compressed" and len(data) > prefix:
             batch = frames.DATAGRAM[framing](data[prefix:])
             good = len(data) - min(undecoded_of(batch), len(data) - prefix)
-            if good < len(data) and frames.find(data[good:], (framing,), self.fits(direction), 4) is not None:
+            if good < len(data) and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True) is not None:
                 where = tape.where(good)
                 tape.take(good)
                 self.follower.accounting.decoded(good)
@@ -692,10 +722,12 @@ class StreamLink(MessageSource):
                 return
         self._cut_batch(direction)
 
-    def close(self, event: Closed) -> None:
+    def close(self, time: int) -> None:
         """The connection is over."""
+        if self.inside is not None:
+            self.inside.close(time)
         if self.link is not None:
-            self.follower.tracker.close_link(self.link, event.time)
+            self.follower.tracker.close_link(self.link, time)
 
 
 # --- datagrams ----------------------------------------------------------------------------------
@@ -790,13 +822,13 @@ class DatagramLink(MessageSource):
         """True when a datagram is Zenoh beyond doubt: an INIT or JOIN to the last byte, or on a Zenoh port a FRAME."""
         for framing in FRAMINGS if self.known_port else ("plain",):
             batch = frames.DATAGRAM[framing](data)
-            points = frames.worth(batch, frames.no_opinion)
+            shown = frames.Proof(frames.no_opinion)
             messages = batch.carried()
-            if points is None or not messages:
+            if not messages or not shown.add(batch):
                 continue
             first = messages[0]
             version_fits = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9
-            if version_fits and not first.fault or self.known_port and points >= 3 and isinstance(first, ZenohFrame):
+            if version_fits and not first.fault or self.known_port and shown.points >= 3 and isinstance(first, ZenohFrame):
                 if framing != "plain":
                     self.found_framing = framing
                 return True

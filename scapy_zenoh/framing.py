@@ -8,6 +8,7 @@ plausible batches is read, and only several good ones count as proof.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from scapy_zenoh.link import (
@@ -19,6 +20,7 @@ from scapy_zenoh.link import (
     ZenohLowLatencyUnit,
 )
 from scapy_zenoh.message import stopped
+from scapy_zenoh.records import record_of
 from scapy_zenoh.transport import ZenohFragment, ZenohFrame, ZenohInit, ZenohJoin, ZenohOpen, ZenohTransportOam
 
 BATCH: dict[str, type[Any]] = {
@@ -107,44 +109,71 @@ def follow(data: bytes, pos: int, framing: str, most: int = 4) -> bool:
     return True
 
 
-def worth(batch: Any, fits: Callable[[Any], int]) -> int | None:
-    """How much a batch proves to be Zenoh; None when it is bad. ``fits`` judges a FRAME's number: 1 good, -1 bad."""
-    if stopped(batch):
-        return None
-    total = 0
-    for message in batch.carried():
-        if isinstance(message, ZenohTransportOam):
-            return None
-        points = _WORTH.get(type(message), 2 if message.family and message.family.name == "network" else 1)
-        if isinstance(message, ZenohFrame) and not message.msgs:
-            points = 0
-        if isinstance(message, (ZenohFrame, ZenohFragment)):
-            verdict = fits(message)
-            if verdict < 0:
-                return None
-            points += 3 * verdict
-        total += points
-    return total
+@dataclass
+class Proof:
+    """What the batches of a stream have shown so far to be Zenoh."""
+
+    fits: Callable[[Any], int]  # whether the number of a FRAME goes on from what was seen before: 1 yes, -1 no
+    points: int = 0
+    batches: int = 0
+    numbers: dict[tuple[int, bool], int] = field(default_factory=dict)  # newest per lane
+    continues: bool = False  # a number goes on from what was seen before
+
+    def add(self, batch: Any) -> bool:
+        """Take the next batch; False when it is bad or does not go on from the last."""
+        if stopped(batch):
+            return False
+        for message in batch.carried():
+            if isinstance(message, ZenohTransportOam):
+                return False
+            points = _WORTH.get(type(message), 2 if message.family and message.family.name == "network" else 1)
+            if isinstance(message, ZenohFrame) and not message.msgs:
+                points = 0
+            if isinstance(message, (ZenohFrame, ZenohFragment)):
+                verdict = self._number(message)
+                if verdict < 0:
+                    return False
+                points += 3 * verdict
+            self.points += points
+        self.batches += 1
+        return True
+
+    def _number(self, message: Any) -> int:
+        record = record_of(message)
+        sn, lane = record.sn or 0, (record.priority or 0, bool(record.reliable))
+        last = self.numbers.get(lane)
+        self.numbers[lane] = sn
+        if last is None:
+            verdict = self.fits(message)
+            self.continues = self.continues or verdict > 0
+            return verdict
+        if sn - last in (1, 2) or last in _LARGEST and sn <= 1:
+            return 1
+        return -1
 
 
-def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enough: int) -> int | None:
-    """How much the batches from ``pos`` on prove; None as soon as one is bad."""
-    total = 0
-    while total < enough:
+_LARGEST = (0x7F, 0x7E, 0x3FFF, 0x3FFE, 0x0FFFFFFF, 0x0FFFFFFE, 0xFFFFFFFF, 0xFFFFFFFE)
+
+
+def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enough: int, final: bool) -> bool:
+    """True when the batches from ``pos`` on are Zenoh.
+
+    Two good ones are, or one whose numbers go on from what was seen, or one that ends with the stream.
+    """
+    shown = Proof(fits)
+    while shown.points < enough or not (shown.batches >= 2 or shown.continues):
         size = size_at(data, pos, framing)
         if size is None or pos + size > len(data):
-            return total if plausible(data, pos, framing) is not False else None
+            return False
         if size > PREFIX[framing]:
-            points = worth(BATCH[framing](data[pos : pos + size]), fits)
-            if points is None:
-                return None
-            total += points
+            if not shown.add(BATCH[framing](data[pos : pos + size])):
+                return False
         elif framing != "plain":
-            return None
+            return False
         pos += size
         if pos == len(data):
             break
-    return total
+    return shown.points >= enough and (shown.batches >= 2 or shown.continues or final and pos == len(data))
 
 
 def no_opinion(message: Any) -> int:
@@ -153,13 +182,12 @@ def no_opinion(message: Any) -> int:
 
 
 def find(
-    data: bytes, framings: tuple[str, ...], fits: Callable[[Any], int], enough: int, start: int = 0
+    data: bytes, framings: tuple[str, ...], fits: Callable[[Any], int], enough: int, final: bool = False
 ) -> tuple[int, str] | None:
-    """The first position from which batches can be followed, and their framing."""
-    for pos in range(start, len(data)):
+    """The first position from which batches can be followed, and their framing. ``final``: no more bytes will come."""
+    for pos in range(len(data)):
         for framing in framings:
             if plausible(data, pos, framing) and follow(data, pos, framing):
-                proven = proof(data, pos, framing, fits, enough)
-                if proven is not None and proven >= enough:
+                if proof(data, pos, framing, fits, enough, final):
                     return pos, framing
     return None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from scapy_zenoh.capture import CaptureReader
+from scapy_zenoh.capture import CaptureError, CaptureReader
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.rows import Row
 from scapy_zenoh.session.tracker import Limits, Session, Side, Tracker
+from scapy_zenoh.tls import Decryptor
 
 
 class Recording:
@@ -20,11 +20,13 @@ class Recording:
         self,
         sources: Sequence[str | Path | BinaryIO],
         ports: Sequence[int] = (),
+        keylog: str | Path | None = None,
         limits: Limits | None = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> None:
         self.reader = CaptureReader(sources)
-        self.follower = Follower(ports, Tracker(limits))
+        decryptor = Decryptor(_files(sources), keylog) if keylog is not None else None
+        self.follower = Follower(ports, Tracker(limits), decryptor)
         self._progress = progress
         self.ladders: dict[str, list[tuple[int, str, str]]] = {}
 
@@ -115,6 +117,9 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
-def from_stdin(sources: Sequence[str]) -> list[str | BinaryIO]:
-    """``-`` stands for standard input."""
-    return [sys.stdin.buffer if source == "-" else source for source in sources]
+def _files(sources: Sequence[str | Path | BinaryIO]) -> list[str | Path]:
+    """The sources as files, which tshark can read as well."""
+    files = [source for source in sources if isinstance(source, (str, Path)) and source != "-"]
+    if len(files) < len(sources):
+        raise CaptureError("a key log works with files only, not with standard input")
+    return files
