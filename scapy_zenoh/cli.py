@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from scapy_zenoh import __version__
+from scapy_zenoh import __version__, commands
+from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.demo import Unreadable, demo, shipped_samples
 
 
@@ -59,6 +60,8 @@ def _demo(args: argparse.Namespace) -> int:
 # --- all of them --------------------------------------------------------------------------------
 
 COMMANDS = {
+    "dissect": Command("every message of captures, one line each", commands.dissect_arguments, commands.dissect),
+    "summary": Command("sessions, accounting and findings of captures", commands.summary_arguments, commands.summary),
     "demo": Command("read the shipped samples, craft a packet, break one", _demo_arguments, _demo),
 }
 
@@ -81,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except UserError as error:
+    except (UserError, CaptureError) as error:
+        sys.stdout.flush()
         print(f"scapy-zenoh: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, such as head, has seen enough

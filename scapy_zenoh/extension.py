@@ -136,8 +136,9 @@ class ExtTable:
 
 
 class ExtChain(InnerList):
-    """Extensions linked by their "more" bit. The table may depend on a condition:
-    ``ExtChain("exts", (When("A"), ACK), SYN)``.
+    """Extensions linked by their "more" bit.
+
+    The table may depend on a condition: ``ExtChain("exts", (When("A"), ACK), SYN)``.
     """
 
     __slots__ = ["cases"]

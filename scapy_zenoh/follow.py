@@ -712,7 +712,10 @@ class StreamLink(MessageSource):
         if framing != "compressed" and len(data) > prefix:
             batch = frames.DATAGRAM[framing](data[prefix:])
             good = len(data) - min(undecoded_of(batch), len(data) - prefix)
-            if good < len(data) and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True) is not None:
+            if (
+                good < len(data)
+                and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True) is not None
+            ):
                 where = tape.where(good)
                 tape.take(good)
                 self.follower.accounting.decoded(good)
@@ -828,7 +831,13 @@ class DatagramLink(MessageSource):
                 continue
             first = messages[0]
             version_fits = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9
-            if version_fits and not first.fault or self.known_port and shown.points >= 3 and isinstance(first, ZenohFrame):
+            if (
+                version_fits
+                and not first.fault
+                or self.known_port
+                and shown.points >= 3
+                and isinstance(first, ZenohFrame)
+            ):
                 if framing != "plain":
                     self.found_framing = framing
                 return True

@@ -1,0 +1,140 @@
+"""``scapy-zenoh dissect`` and ``summary``: captures in, lines out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from scapy_zenoh.capture import CaptureError
+from scapy_zenoh.keyexpr import canonize, intersects
+from scapy_zenoh.recording import Recording
+from scapy_zenoh.rows import Row, to_json
+from scapy_zenoh.story import line, overview
+
+
+def capture_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command that reads captures takes."""
+    parser.add_argument("captures", nargs="+", metavar="CAPTURE", help="pcap or pcapng, also .gz and .zst; - is stdin")
+    parser.add_argument("--port", type=_port, nargs="+", default=[], metavar="N", help="read these ports as Zenoh too")
+    parser.add_argument("--keylog", metavar="FILE", help="TLS key log (SSLKEYLOGFILE) to decrypt TLS links with")
+
+
+def dissect_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``dissect``."""
+    capture_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object per message")
+    parser.add_argument("--parquet", metavar="FILE", help="write the rows to this file instead")
+    parser.add_argument("--no-payload", action="store_true", help="leave payloads and attachments out")
+    parser.add_argument("--key", metavar="EXPR", help="only messages whose key intersects this key expression")
+    parser.add_argument("--kind", metavar="K", action="append", help="only messages of this kind or body, e.g. push")
+    parser.add_argument("--zid", metavar="Z", help="only messages from or to the node whose id begins with this")
+
+
+def summary_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``summary``."""
+    capture_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def dissect(args: argparse.Namespace) -> int:
+    """Print or write every message."""
+    wanted = _filter(args)
+    recording = _recording(args)
+    colour = sys.stdout.isatty()
+    start: int | None = None
+    with ExitStack() as stack:
+        parquet = _parquet(args.parquet, stack)
+        for row in recording:
+            if start is None:
+                start = row["time"]
+            if not wanted(row):
+                continue
+            if args.no_payload:
+                row["payload"] = row["attachment"] = None
+            if parquet is not None:
+                parquet(row)
+            elif args.json:
+                print(to_json(row))
+            else:
+                print(line(row, start or 0, colour).encode("utf-8", "replace").decode())
+    return 0
+
+
+def summary(args: argparse.Namespace) -> int:
+    """Print the accounting and the sessions."""
+    recording = _recording(args)
+    for _ in recording:
+        pass
+    if args.json:
+        print(json.dumps(recording.summary()))
+    else:
+        for text in overview(recording.summary(), recording.ladders):
+            print(text)
+    return 0
+
+
+def _recording(args: argparse.Namespace) -> Recording:
+    return Recording(args.captures, args.port, args.keylog, progress=_progress())
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _parquet(path: str | None, stack: ExitStack) -> Callable[[Row], None] | None:
+    if path is None:
+        return None
+    try:
+        from scapy_zenoh.parquet import ParquetFile
+
+        return stack.enter_context(ParquetFile(path)).add
+    except ImportError:
+        raise CaptureError("--parquet needs pyarrow: pip install 'scapy-zenoh[tables]'") from None
+    except OSError as error:
+        raise CaptureError(f"{path}: {error.strerror or error}") from None
+
+
+def _filter(args: argparse.Namespace) -> Callable[[Row], bool]:
+    checks: list[Callable[[Row], bool]] = []
+    if args.key is not None:
+        try:
+            expression = canonize(args.key)
+        except ValueError as error:
+            raise CaptureError(f"--key {args.key}: {error}") from None
+        checks.append(lambda row: bool(row["key"]) and _intersects(row["key"], expression))
+    if args.kind:
+        checks.append(lambda row: row["kind"] in args.kind or row["body"] in args.kind)
+    if args.zid is not None:
+        zid = args.zid.lower()
+        checks.append(lambda row: any((row[end] or "").startswith(zid) for end in ("src_zid", "dst_zid")))
+    return lambda row: all(check(row) for check in checks)
+
+
+def _intersects(key: str, expression: str) -> bool:
+    try:
+        return intersects(key, expression)
+    except ValueError:
+        return False
+
+
+def _progress() -> Callable[[int, int | None], None] | None:
+    """A bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        return None
+    shown = [-1]
+
+    def show(read: int, total: int | None) -> None:
+        if not total or total < 1 << 22:
+            return
+        percent = min(100, 100 * read // total)
+        if percent != shown[0]:
+            shown[0] = percent
+            bar = ("#" * (percent // 4)).ljust(25, ".")
+            print(f"\r{bar} {percent:>3} %", end="\n" if percent == 100 else "", file=sys.stderr, flush=True)
+
+    return show
