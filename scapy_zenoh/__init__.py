@@ -62,7 +62,7 @@ def _join_scapys_layers() -> None:
     """List the classes where Scapy looks for layers: ``explore("zenoh")``, ``load_layer("zenoh")``."""
     module = sys.modules[__name__]
     sys.modules["scapy.layers.zenoh"] = module
-    scapy.layers.zenoh = module
+    scapy.layers.zenoh = module  # type: ignore[attr-defined]
     ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
     conf.layers.ldict["scapy.layers.zenoh"] = [cls for name in ours for cls in conf.layers.ldict.pop(name)]
 

@@ -712,10 +712,7 @@ class StreamLink(MessageSource):
         if framing != "compressed" and len(data) > prefix:
             batch = frames.DATAGRAM[framing](data[prefix:])
             good = len(data) - min(undecoded_of(batch), len(data) - prefix)
-            if (
-                good < len(data)
-                and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True) is not None
-            ):
+            if good < len(data) and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True):
                 where = tape.where(good)
                 tape.take(good)
                 self.follower.accounting.decoded(good)
@@ -830,14 +827,8 @@ class DatagramLink(MessageSource):
             if not messages or not shown.add(batch):
                 continue
             first = messages[0]
-            version_fits = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9
-            if (
-                version_fits
-                and not first.fault
-                or self.known_port
-                and shown.points >= 3
-                and isinstance(first, ZenohFrame)
-            ):
+            opens = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9 and not first.fault
+            if opens or self.known_port and shown.points >= 3 and isinstance(first, ZenohFrame):
                 if framing != "plain":
                     self.found_framing = framing
                 return True

@@ -239,7 +239,8 @@ class ZenohDeclare(Message):
     family = NETWORK
     body = DECLARATION
     fields_desc = [
-        AutoFlag("Z", of="exts"), Reserved("X", 1), AutoFlag("I", of="interest_id"), MessageId("mid", NetworkId.DECLARE),
+        AutoFlag("Z", of="exts"), Reserved("X", 1), AutoFlag("I", of="interest_id"),
+        MessageId("mid", NetworkId.DECLARE),
         *opt(When("I"), VLEField("interest_id", None, bits=32)),
         *opt(When("Z"), ExtChain("exts", ExtTable(ZenohExtQoS, ZenohExtTimestamp, ZenohExtNodeId))),
     ]  # fmt: skip

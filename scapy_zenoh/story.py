@@ -137,13 +137,16 @@ def _session(session: dict[str, Any], ladders: dict[str, list[tuple[int, str, st
     options = ("qos", "compression", "low_latency", "multilink", "shared_memory", "auth")
     on = [name.replace("_", " ") for name in options if session[name]]
     size = f", batches up to {session['batch_size']:,} bytes" if session["batch_size"] else ""
-    yield f"  {', '.join(on) or 'no options'}; {session['sn_bits']}-bit numbers{size}, patch {session['patch']}"
+    if session["qos"] is None:
+        yield "  what was negotiated is not in the capture"
+    else:
+        yield f"  {', '.join(on) or 'no options'}; {session['sn_bits']}-bit numbers{size}, patch {session['patch']}"
     if session["opened"] is not None:
         end = "open at the end" if session["closed"] is None else f"closed ({session['close_reason'] or 'link ended'})"
         yield f"  from {_utc(session['opened'])}, {end}"
     for link in session["links"]:
         yield f"  {link}"
-        steps = ladders.get(link, ())
+        steps = ladders.get(link, [])
         for time, who, what in steps:
             yield f"    {(time - steps[0][0]) / 1e6:>9.3f} ms  {who:>21}  {what}"
     counts = sorted(session["messages"].items(), key=lambda item: -item[1])

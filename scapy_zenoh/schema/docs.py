@@ -1,4 +1,4 @@
-"""The message reference, ``docs/messages.md``, from the schema: ``python -m scapy_zenoh.schema.docs > docs/messages.md``."""
+"""The message reference, from the schema: ``python -m scapy_zenoh.schema.docs > docs/messages.md``."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ of ``scapy_zenoh.expr``. Records refer to each other by name; ``Schema`` holds t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 from scapy_zenoh.expr import Expr
 from scapy_zenoh.fault import FaultKind
@@ -147,7 +147,7 @@ class Exts:
     when: Expr | None = None
 
 
-Item = Union[Bits, UInt, Vle, Bytes, Repeat, Records, Messages, Exts]
+Item = Bits | UInt | Vle | Bytes | Repeat | Records | Messages | Exts
 
 
 @dataclass(frozen=True)

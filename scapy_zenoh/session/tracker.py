@@ -96,6 +96,16 @@ class Session:
     counts: Counter[str] = field(default_factory=Counter)
     queries_done: Counter[str] = field(default_factory=Counter)
 
+    def negotiate(self, syn: Offer, ack: Offer) -> None:
+        """An option is on when both INITs have it; the rest is what the answer says."""
+        self.qos = syn.lanes and ack.lanes
+        self.compression = syn.compression and ack.compression
+        self.low_latency = syn.low_latency and ack.low_latency
+        self.multilink = syn.multilink and ack.multilink
+        self.shared_memory = syn.shared_memory and ack.shared_memory
+        self.auth = syn.auth and ack.auth
+        self.patch, self.resolution, self.batch_size = ack.patch, ack.sn_resolution, ack.batch_size
+
     @property
     def mask(self) -> int:
         """The largest sequence number."""
@@ -225,10 +235,14 @@ class Tracker:
         own = self._side(link, direction)
         own.zid, own.whatami, own.region = record.zid, record.whatami, record.offer.region
         syn = link.offers[1 - direction]
-        if record.kind == "init_ack" and syn is not None:
-            self._join_session(link, direction, syn, record.offer, time)
+        if record.kind == "init_ack":
+            if syn is not None:
+                self._join_session(link, syn, record.offer, time)
+            else:  # an INIT ack repeats only what was asked for: it is enough to know the mode
+                link.session.negotiate(record.offer, record.offer)
+                link.handshake = True
 
-    def _join_session(self, link: Link, direction: int, syn: Offer, ack: Offer, time: int) -> None:
+    def _join_session(self, link: Link, syn: Offer, ack: Offer, time: int) -> None:
         zids = [zid or "" for zid in link.zids]
         low = 0 if _rank(zids[0]) <= _rank(zids[1]) else 1
         pair = (zids[low], zids[1 - low])
@@ -240,14 +254,7 @@ class Tracker:
             self._epochs[pair] += 1
             self._current[pair] = session
             session.opened = time
-            session.qos = syn.lanes and ack.lanes
-            session.compression = syn.compression and ack.compression
-            session.low_latency = syn.low_latency and ack.low_latency
-            session.multilink = multilink
-            session.shared_memory = syn.shared_memory and ack.shared_memory
-            session.auth = syn.auth and ack.auth
-            session.patch, session.resolution = ack.patch, ack.sn_resolution
-            session.batch_size = ack.batch_size
+            session.negotiate(syn, ack)
             for side, end in ((0, low), (1, 1 - low)):
                 session.sides[side].zid = zids[end]
                 session.sides[side].whatami = link.roles[end]
