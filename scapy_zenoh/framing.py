@@ -33,6 +33,7 @@ DATAGRAM: dict[str, type[Any]] = {
     "compressed": ZenohCompressedDatagram,
     "lowlatency": ZenohLowLatencyDatagram,
 }
+FRAMINGS = ("plain", "lowlatency", "compressed")  # in the order in which they are tried
 PREFIX = {"plain": 2, "compressed": 2, "lowlatency": 4}
 
 #: The end of a low-latency stream: a CLOSE in an ordinary batch, with a batch header if compression was agreed too.

@@ -217,7 +217,7 @@ class Tracker:
         if record.sn is None or record.fault:
             return None
         session, side = link.session, self._side(link, direction)
-        lane = self._lane_key(session, record)
+        lane = lane_of(session, record)
         assembler = side.assemblers.get(lane)
         if assembler is None:
             assembler = side.assemblers[lane] = Assembler(session.mask, self.limits.reassembly)
@@ -312,7 +312,7 @@ class Tracker:
         if record.sn is None or record.fault:
             return
         session, side = link.session, self._side(link, direction)
-        key = self._lane_key(session, record)
+        key = lane_of(session, record)
         lane = side.lanes.get(key)
         if lane is None:
             lane = side.lanes[key] = Lane(session.mask)
@@ -418,11 +418,6 @@ class Tracker:
     def _side(self, link: Link, direction: int) -> Side:
         return link.session.sides[link.side_of[direction]]
 
-    @staticmethod
-    def _lane_key(session: Session, record: MessageRecord) -> tuple[int, bool]:
-        priority = DEFAULT_LANE if session.qos is False or record.priority is None else record.priority
-        return priority, bool(record.reliable)
-
     def _new_session(self, name: str, known: bool, multicast: bool = False) -> Session:
         sides = (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
         session = Session(name, sides, known, multicast)
@@ -434,6 +429,12 @@ class Tracker:
             self.findings_dropped += 1
             return
         self.findings.append(Finding(kind, session.id if session else None, link.id if link else None, detail))
+
+
+def lane_of(session: Session, record: MessageRecord) -> tuple[int, bool]:
+    """The lane of a FRAME or FRAGMENT: priority and reliability; one priority when lanes were not agreed."""
+    priority = DEFAULT_LANE if session.qos is False or record.priority is None else record.priority
+    return priority, bool(record.reliable)
 
 
 def _rank(zid: str) -> int:

@@ -1,0 +1,153 @@
+"""Datagrams: scouting, and links on which every datagram is a batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from scapy_zenoh import framing as frames
+from scapy_zenoh.capture import Packet
+from scapy_zenoh.fault import FaultKind
+from scapy_zenoh.follow.source import MessageSource, undecoded_of
+from scapy_zenoh.follow.tape import Ends, Where, end_text
+from scapy_zenoh.link import is_hello
+from scapy_zenoh.message import SCOUTING, stopped
+from scapy_zenoh.parsing import parse
+from scapy_zenoh.records import record_of
+from scapy_zenoh.session.tracker import Link
+from scapy_zenoh.transport import ZenohFrame, ZenohInit, ZenohJoin
+
+if TYPE_CHECKING:
+    from scapy_zenoh.follow.follower import Follower
+
+#: Datagrams of a link that are kept while nobody knows yet whether it is Zenoh.
+UNDECIDED = 16
+
+
+class DatagramLink(MessageSource):
+    """The datagrams between two UDP ends, or from one to a multicast group."""
+
+    def __init__(self, follower: Follower, ends: Ends, group: bool) -> None:
+        name = f"udp/{end_text(ends.low)}-{end_text(ends.high)}"
+        super().__init__(follower, ends, "udp", name)
+        self.group = group
+        self.instance = 0
+        self.waiting: deque[tuple[bytes, int, int, Where]] = deque(maxlen=UNDECIDED)
+        self.other = 0  # datagrams that were not Zenoh
+        self.quic = False
+        self.scouting: Link | None = None
+
+    @property
+    def known_port(self) -> bool:
+        """True on a port that is Zenoh's."""
+        return bool(self.ends.ports() & self.follower.udp_ports)
+
+    def feed(self, packet: Packet, direction: int, where: Where) -> None:
+        """Take one datagram."""
+        data = packet.payload
+        if self._is_quic(data):
+            self.follower.mark_opaque(self.name.replace("udp/", "quic/", 1) + "#0", "quic", len(data) + packet.missing)
+            return
+        if self.link is None and self._scouting(packet, data, direction, where):
+            return
+        if self.link is None or self._is_new_handshake(data):
+            if not self._proves(data):
+                self.waiting.append((data, packet.missing, direction, where))
+                return
+            self._settle()
+        self._batch(data, packet.missing, direction, where)
+
+    def _is_quic(self, data: bytes) -> bool:
+        if self.quic:
+            return True
+        ports = self.ends.ports() & (self.follower.udp_ports | self.follower.tcp_ports)
+        version = data[1:5]
+        long_header = len(data) >= 1200 and data[0] & 0xC0 == 0xC0
+        if self.link is None and ports and long_header and version in (b"\0\0\0\1", b"\x6b\x33\x43\xcf"):
+            self.quic = True
+        return self.quic
+
+    def _scouting(self, packet: Packet, data: bytes, direction: int, where: Where) -> bool:
+        cls = SCOUTING.pick(data)
+        on_port = bool(self.ends.ports() & self.follower.scouting_ports)
+        if cls is None or len(data) < 3 or not (is_hello(data) or on_port and data[1] == 9):
+            return False
+        message, rest = parse(data, "scouting")
+        if stopped(message) and not packet.missing or rest and not on_port:
+            return False
+        record = record_of(message)
+        if rest and record.fault is None:
+            record.fault = str(FaultKind.TRAILING_BYTES)
+        if packet.missing and record.fault:
+            record.fault = str(FaultKind.TRUNCATED)
+        bad = min(undecoded_of(message), len(data))
+        accounting = self.follower.accounting
+        accounting.decoded(len(data) - bad)
+        accounting.undecoded(bad)
+        accounting.missing_bytes += packet.missing
+        accounting.zenoh_packets += 1
+        record.link, record.session = f"{self.name}#0", f"?{self.name}#0"
+        record.src_zid = record.zid
+        record.batch = self.batches[direction]
+        self.batches[direction] += 1
+        self.follower.row(record, self.ends.origin(direction, where, "udp"))
+        return True
+
+    def _is_new_handshake(self, data: bytes) -> bool:
+        """An INIT on a link that was open before: the ends were used again."""
+        link = self.link
+        if link is None or self.group or not link.switched[0] and not link.switched[1]:
+            return False
+        if data[0] & 0x3F != 0x01 or len(data) < 5 or data[1] != 9:
+            return False
+        init = frames.DATAGRAM["plain"](data).carried()
+        if len(init) != 1 or not isinstance(init[0], ZenohInit) or init[0].fault or init[0].A:
+            return False
+        self.follower.tracker.close_link(link, None)
+        self.instance += 1
+        self.batches = [0, 0]
+        self.link = None
+        return True
+
+    def _proves(self, data: bytes) -> bool:
+        """True when a datagram is Zenoh beyond doubt: an INIT or JOIN to the last byte, or on a Zenoh port a FRAME."""
+        for framing in frames.FRAMINGS if self.known_port else ("plain",):
+            batch = frames.DATAGRAM[framing](data)
+            shown = frames.Proof(frames.no_opinion)
+            messages = batch.carried()
+            if not messages or not shown.add(batch):
+                continue
+            first = messages[0]
+            opens = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9 and not first.fault
+            if opens or self.known_port and shown.points >= 3 and isinstance(first, ZenohFrame):
+                if framing != "plain":
+                    self.found_framing = framing
+                return True
+        return False
+
+    found_framing: str | None = None
+
+    def _settle(self) -> None:
+        group = end_text(self.ends.high) if self.group else ""
+        link = Link(f"{self.name}#{self.instance}", "udp", ordered=False, multicast=self.group, group=group)
+        self.link = self.follower.new_link(link)
+        self.link.framing_override = self.found_framing
+        waiting, self.waiting = list(self.waiting), deque(maxlen=UNDECIDED)
+        for datagram in waiting:
+            self._batch(*datagram)
+
+    def _batch(self, data: bytes, missing: int, direction: int, where: Where) -> None:
+        assert self.link is not None
+        framing = self.link.framing(direction)
+        batch = frames.DATAGRAM[framing](data)
+        bad = min(undecoded_of(batch), len(data)) if stopped(batch) else 0
+        accounting = self.follower.accounting
+        accounting.decoded(len(data) - bad)
+        accounting.undecoded(bad)
+        accounting.missing_bytes += missing
+        accounting.zenoh_packets += 1
+        self.emit(direction, batch, where, framing, cut=bool(missing))
+
+    def finish(self) -> None:
+        """No more datagrams will come."""
+        self.waiting.clear()

@@ -1,0 +1,170 @@
+"""Packets in, rows out: gives each packet to its link, and adds up what became of every byte."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from scapy_zenoh.capture import Packet
+from scapy_zenoh.follow.datagram import DatagramLink
+from scapy_zenoh.follow.stream import StreamLink
+from scapy_zenoh.follow.tape import End, Ends, Where
+from scapy_zenoh.link import SCOUTING_PORTS, TCP_PORTS, UDP_PORTS
+from scapy_zenoh.rows import Origin, Row, row_of
+from scapy_zenoh.session.record import MessageRecord
+from scapy_zenoh.session.tracker import Link, Tracker
+from scapy_zenoh.streams import Chunk, Closed, Opened, TcpStreams
+from scapy_zenoh.tls import Decryptor, Plain
+
+_LOCATOR = re.compile(r"(tcp|tls|ws|udp|quic)/(.+):(\d+)(?:[?#].*)?$")
+
+
+@dataclass
+class Accounting:
+    """What became of every byte: ``zenoh_bytes == decoded_bytes + undecoded_bytes``."""
+
+    zenoh_packets: int = 0
+    zenoh_bytes: int = 0
+    decoded_bytes: int = 0
+    undecoded_bytes: int = 0
+    missing_bytes: int = 0
+    messages: int = 0
+    faults: int = 0
+    fault_kinds: Counter[str] = field(default_factory=Counter)
+
+    def decoded(self, count: int) -> None:
+        """Bytes of a Zenoh link that were read."""
+        self.zenoh_bytes += count
+        self.decoded_bytes += count
+
+    def undecoded(self, count: int) -> None:
+        """Bytes of a Zenoh link that could not be read."""
+        self.zenoh_bytes += count
+        self.undecoded_bytes += count
+
+
+class Follower:
+    """Packets in, rows out. ``ports`` are read as Zenoh besides the default ones."""
+
+    def __init__(
+        self, ports: Iterable[int] = (), tracker: Tracker | None = None, decryptor: Decryptor | None = None
+    ) -> None:
+        self._decryptor = decryptor
+        self.tracker = tracker or Tracker()
+        self.accounting = Accounting()
+        self.tcp_ports = {*TCP_PORTS, *ports}
+        self.udp_ports = {*UDP_PORTS, *ports}
+        self.scouting_ports = set(SCOUTING_PORTS)
+        self.opaque: dict[str, dict[str, Any]] = {}
+        self.links: list[Link] = []
+        self._streams = TcpStreams()
+        self._tcp: dict[str, StreamLink] = {}
+        self._udp: dict[tuple[End, End], DatagramLink] = {}
+        self._files: dict[str, int] = {}
+        self._rows: list[Row] = []
+
+    def feed(self, packet: Packet) -> list[Row]:
+        """The rows that a packet completes."""
+        if packet.proto == "udp":
+            self._datagram(packet, self._where(packet))
+        else:
+            self._events(self._streams.feed(packet))
+            if self._decryptor is not None:
+                for plain in self._decryptor.at(packet.capture, packet.frame):
+                    self._decrypted(plain, self._where(packet))
+        return self._take()
+
+    def finish(self) -> list[Row]:
+        """The recording is over; the rows that were waiting for more."""
+        self._events(self._streams.finish())
+        for stream in list(self._tcp.values()):
+            stream.finish()
+        for link in self._udp.values():
+            link.finish()
+        self.tracker.finish()
+        return self._take()
+
+    def _where(self, seen: Packet | Chunk) -> Where:
+        file = self._files.setdefault(seen.capture, len(self._files))
+        return Where(file << 40 | seen.frame, seen.capture, seen.frame, seen.time)
+
+    def _take(self) -> list[Row]:
+        rows, self._rows = self._rows, []
+        return rows
+
+    # -- what links call --
+
+    def row(self, record: MessageRecord, origin: Origin) -> None:
+        """A message is complete."""
+        self.accounting.messages += record.kind != "unknown"
+        if record.fault:
+            self.accounting.faults += 1
+            self.accounting.fault_kinds[record.fault] += 1
+        for locator in (*record.gossip, *(record.locators or ())):
+            self._learn(locator)
+        self._rows.append(row_of(record, origin))
+
+    def _learn(self, locator: str) -> None:
+        """A node says where it listens: that port is Zenoh's."""
+        match = _LOCATOR.match(locator)
+        if match:
+            ports = self.udp_ports if match[1] in ("udp", "quic") else self.tcp_ports
+            ports.add(int(match[3]))
+
+    def new_link(self, link: Link) -> Link:
+        """A link turned out to be Zenoh."""
+        self.links.append(link)
+        return self.tracker.open_link(link)
+
+    def mark_opaque(self, link: str, proto: str, size: int) -> None:
+        """Bytes of a link whose content cannot be read."""
+        entry = self.opaque.setdefault(link, {"link": link, "proto": proto, "bytes": 0})
+        entry["bytes"] += size
+
+    # -- TCP --
+
+    def _events(self, events: Iterable[Any]) -> None:
+        for event in events:
+            match event:
+                case Opened():
+                    self._tcp[event.link] = StreamLink(self, event)
+                case Chunk():
+                    self._tcp[event.link].feed(event, self._where(event))
+                case Closed():
+                    stream = self._tcp.pop(event.link, None)
+                    if stream is not None:
+                        stream.finish()
+                        stream.close(event.time)
+
+    def _decrypted(self, plain: Plain, where: Where) -> None:
+        """Plain text of a TLS connection: a stream of its own beside the TCP one."""
+        for stream in self._tcp.values():
+            if {stream.ends.low, stream.ends.high} == {plain.src, plain.dst}:
+                stream.decrypted(plain, where)
+                return
+
+    # -- UDP --
+
+    def _datagram(self, packet: Packet, where: Where) -> None:
+        if not packet.payload and not packet.missing:
+            return
+        src, dst = (packet.src, packet.sport), (packet.dst, packet.dport)
+        group = _is_multicast(packet.dst)
+        ends = (src, dst) if group or _rank(src) <= _rank(dst) else (dst, src)
+        link = self._udp.get(ends)
+        if link is None:
+            link = self._udp[ends] = DatagramLink(self, Ends(*ends), group)
+        link.feed(packet, 0 if src == ends[0] else 1, where)
+
+
+def _rank(end: End) -> tuple[int, bytes, int]:
+    address = ipaddress.ip_address(end[0].partition("%")[0])
+    return address.version, address.packed, end[1]
+
+
+def _is_multicast(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_multicast
