@@ -184,15 +184,17 @@ class _Half:
             start = max(until, waiting[at].start + len(waiting[at].data))
             at += 1
 
-    def take(self, last: int, upto: int | None, connection: _Connection) -> list[tuple[int, Chunk]]:
+    def take(self, now: int, upto: int | None, connection: _Connection) -> list[tuple[int, Chunk]]:
         """What can be delivered, with the order of each. Holes are given up that end at or before ``upto``."""
         waiting = self.waiting
         taken: list[tuple[int, Chunk]] = []
         done = 0
         for piece in waiting:
             gap = piece.start - self.next
-            if gap and (upto is None or piece.start > upto) and not self._hopeless(piece, last, connection):
-                break
+            if gap and (upto is None or piece.start > upto):
+                full = self.waiting_bytes > MAX_WAITING or len(waiting) - done > MAX_PIECES
+                if not full and not self._hopeless(piece, now, connection):
+                    break
             chunk = Chunk(
                 connection.link,
                 self.direction,
@@ -216,8 +218,6 @@ class _Half:
 
     def _hopeless(self, piece: _Piece, now: int, connection: _Connection) -> bool:
         """True when the hole before a piece will not be filled any more."""
-        if self.waiting_bytes > MAX_WAITING or len(self.waiting) > MAX_PIECES:
-            return True
         if self.acked is None or self.acked < piece.start:
             return False
         if any(low <= self.next and piece.start <= high for low, high in self.cuts):
@@ -352,7 +352,9 @@ class TcpStreams:
             return connection.closed and half.started and abs(half.position(packet.seq) - half.next) > REACH
         if half.isn == packet.seq:
             return False
-        if half.isn is None and half.seen:
+        if half.isn is None and not connection.closed:
+            if not half.seen:
+                return False  # nothing is known of this side yet
             place = half.start if half.started else half.held[0][0] if half.held else half.next
             if 0 <= place - half.position(packet.seq + 1 & _MASK) <= SYN_REACH:
                 return False  # it stands in the file behind what it opened
