@@ -64,7 +64,7 @@ _blank_slots = {
     "time": 0.0,
     **dict.fromkeys(
         ["sent_time", "raw_packet_cache", "raw_packet_cache_fields", "wirelen", "direction", "sniffed_on",
-         "comments", "process_information", "stop_dissection_after", "_stop", "_ahead"]
+         "comments", "process_information", "stop_dissection_after", "_stop", "_ahead", "context"]
     ),
     "original": b"",
     "explicit": 1,

@@ -27,16 +27,19 @@ from scapy_zenoh.fields import VLE, Auto, FixedBits, VLEReserved, owner_name
 class Faulty(Packet):
     """A packet that can say what was wrong with its bytes."""
 
-    __slots__ = ["_ahead", "_faults", "_stop"]
+    __slots__ = ["_ahead", "_faults", "_stop", "context"]
 
     _ahead: bytes | None  # while reading: the bytes from the current field on
     _faults: list[Fault]  # of this packet alone
     _stop: str | None  # the field at which reading ended, if it did
+    #: What a session knew when the message passed: ``message.context.key``; None without a session.
+    context: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         object.__setattr__(self, "_ahead", None)
         object.__setattr__(self, "_faults", [])
         object.__setattr__(self, "_stop", None)
+        object.__setattr__(self, "context", None)
         Packet.__init__(self, *args, **kwargs)
 
     def note(self, kind: FaultKind, field: str = "", offset: int = 0) -> None:
@@ -69,12 +72,12 @@ class Faulty(Packet):
 
     def copy(self) -> Any:
         clone = Packet.copy(self)
-        clone._faults, clone._stop = list(self._faults), self._stop
+        clone._faults, clone._stop, clone.context = list(self._faults), self._stop, self.context
         return clone
 
     def clone_with(self, payload: Any = None, **kargs: Any) -> Any:
         clone = Packet.clone_with(self, payload, **kargs)
-        clone._faults, clone._stop = list(self._faults), self._stop
+        clone._faults, clone._stop, clone.context = list(self._faults), self._stop, self.context
         return clone
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -90,6 +90,9 @@ class DatagramLink(MessageSource):
         record.src_zid = record.zid
         record.batch = self.batches[direction]
         self.batches[direction] += 1
+        message.context = record
+        if self.follower.on_batch is not None:
+            self.follower.on_batch(message)
         self.follower.row(record, self.ends.origin(direction, where, "udp"))
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,8 @@ class Follower:
         self, ports: Iterable[int] = (), tracker: Tracker | None = None, decryptor: Decryptor | None = None
     ) -> None:
         self._decryptor = decryptor
+        #: Called with each batch before its rows are made.
+        self.on_batch: Callable[[Any], None] | None = None
         self.tracker = tracker or Tracker()
         self.accounting = Accounting()
         self.tcp_ports = {*TCP_PORTS, *ports}

@@ -33,13 +33,15 @@ class MessageSource:
     def emit(self, direction: int, batch: Any, where: Where, framing: str, cut: bool = False) -> None:
         """Rows of all messages of a batch; ``cut``: its end is missing in the capture."""
         ordinal = 0
+        if self.follower.on_batch is not None:
+            self.follower.on_batch(batch)
         for message in batch.carried():
-            record = self._record(message, framing, cut)
+            record = message.context = self._record(message, cut)
             self._tell(direction, record, where, ordinal, framing)
             ordinal += 1
             if isinstance(message, ZenohFrame):
                 for inner in message.msgs:
-                    one = self._record(inner, framing, cut)
+                    one = inner.context = self._record(inner, cut)
                     one.layer = "network"
                     one.sn, one.reliable = record.sn, record.reliable
                     self._tell(direction, one, where, ordinal, framing)
@@ -51,7 +53,7 @@ class MessageSource:
             return
         self.batches[direction] += 1
 
-    def _record(self, message: Any, framing: str, cut: bool) -> MessageRecord:
+    def _record(self, message: Any, cut: bool) -> MessageRecord:
         record = record_of(message)
         if cut and record.fault in CUT:
             record.fault = "gap" if self.proto != "udp" else "truncated"
@@ -66,7 +68,8 @@ class MessageSource:
             return 0
         data, count = whole
         message, rest = parse(data, "network")
-        one = record_of(message)
+        one = message.context = record_of(message)
+        record.whole = message
         one.layer = "network"
         if rest and one.fault is None:
             one.fault = str(FaultKind.TRAILING_BYTES)

@@ -93,3 +93,5 @@ class MessageRecord:
     lowlatency: bool = False
     batch: int = 0
     msg: int = 0
+    #: Of a FRAGMENT that completes a message: that message, as the decoder gave it.
+    whole: object = None
