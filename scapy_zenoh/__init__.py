@@ -49,6 +49,7 @@ __all__ = [
     "Message",
     "Record",
     "WideText",
+    "ZenohSession",
     "bind",
     "common",
     "enums",
@@ -56,7 +57,7 @@ __all__ = [
     "rebuild",
     "scapy_ext",
 ]
-__all__ += sorted(name for name in globals() if name.startswith("Zenoh"))
+__all__ += sorted(name for name in globals() if name.startswith("Zenoh") and name not in __all__)
 
 
 def _join_scapys_layers() -> None:

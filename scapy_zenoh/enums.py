@@ -7,6 +7,12 @@ member; encodings have the text that Zenoh's own interfaces use (``text/plain``)
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
+
+
+@cache
+def _labels(enum: type[Named]) -> dict[int, str]:
+    return {int(member): member.label for member in enum}
 
 
 class Named(IntEnum):
@@ -20,7 +26,7 @@ class Named(IntEnum):
     @classmethod
     def labels(cls) -> dict[int, str]:
         """Number -> text."""
-        return {int(member): member.label for member in cls}
+        return _labels(cls)
 
     @classmethod
     def describe(cls, number: int) -> str:

@@ -89,12 +89,15 @@ def record_of(message: Packet) -> MessageRecord:
 
 def own_fault(message: Packet) -> Fault | None:
     """What is wrong with a message, its extensions and its body; not with the messages inside a FRAME."""
-    if not isinstance(message, Faulty):
-        return None
-    found = [f for pkt, f in message.faults()]
-    if found and isinstance(message, ZenohFrame):
-        inside = {id(f) for inner in message.msgs if isinstance(inner, Faulty) for _, f in inner.faults()}
-        found = [f for f in found if id(f) not in inside]
+    found: list[Fault] = []
+    layer: Any = message
+    while layer:
+        if isinstance(layer, Faulty):
+            found += layer._faults
+            for name, value in layer.fields.items():
+                if isinstance(value, list) and name != "msgs":
+                    found += [fault for inner in value if isinstance(inner, Faulty) for _, fault in inner.faults()]
+        layer = layer.payload
     return worst(found)
 
 
