@@ -14,13 +14,13 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.packet import Packet
 from scapy.sendrecv import sniff
-from scapy.sessions import TCPSession
 from scapy.utils import hexdump
 
 import scapy_zenoh
 from scapy_zenoh.data import ZenohPut
 from scapy_zenoh.message import Faulty
 from scapy_zenoh.network import ZenohPush
+from scapy_zenoh.scapy_session import ZenohSession
 
 #: Lines shown of one capture; the shipped samples are shorter.
 MOST_LINES = 40
@@ -91,7 +91,7 @@ def _stories(readme: Path) -> dict[str, str]:
 def _read(capture: Path, story: str) -> list[Packet]:
     """Print the Zenoh packets of a capture and return them."""
     try:
-        everything = sniff(offline=str(capture), session=TCPSession)
+        everything = sniff(offline=str(capture), session=ZenohSession)
     except (OSError, EOFError, Scapy_Exception) as error:
         raise Unreadable(f"{capture}: {error}") from error
     packets = [packet for packet in everything if _zenoh(packet) is not None]

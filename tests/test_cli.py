@@ -64,6 +64,8 @@ def test_demo_reads_looks_crafts_and_breaks(tmp_path: Path) -> None:
     assert "REQUEST #2 demo/store/** QUERY ?item=pears" in read
     assert "RESPONSE #4 demo/store/** ERR 11 B text/plain" in read
     assert "HELLO router" in read
+    assert "PUSH demo/text PUT 960 B" in read  # compressed
+    assert "  <- " not in read  # no faults in real traffic
     assert "data      = b'unit=lamp'" in look
     assert "17 64 65 6D 6F 2F" in craft  # the counted key
     assert "PUSH demo/room/1/temperature PUT 4 B text/plain" in craft
