@@ -40,22 +40,27 @@ class Recorder:
 
     def add(self, frames: Iterable[bytes]) -> None:
         """Record frames in their order, as fast as a link of 10 Gbit/s carries them."""
-        self._record(frames if self._damage is None else self._damage.apply(frames))
+        now, damage = self.now, self._damage
+        for frame in frames:
+            now += 300 + len(frame) * 8 // 10
+            if damage is None:
+                self._record(now, frame)
+            else:  # the clock goes on as if nothing had happened: the traffic is that of the undamaged run
+                for i, left in enumerate(damage.apply(frame)):
+                    self._record(now + i, left)
+        self.now = now
 
     def finish(self) -> None:
         """Record what is still held back."""
         if self._damage is not None:
-            self._record(self._damage.rest())
+            for frame in self._damage.rest():
+                self._record(self.now + 1, frame)
 
-    def _record(self, frames: Iterable[bytes]) -> None:
-        write, pack, now = self._write, _RECORD.pack, self.now
-        for frame in frames:
-            size = len(frame)
-            now += 300 + size * 8 // 10
-            write(pack(now // 1_000_000_000, now % 1_000_000_000, size, size) + frame)
-            self.packets += 1
-            self.bytes += 16 + size
-        self.now = now
+    def _record(self, now: int, frame: bytes) -> None:
+        size = len(frame)
+        self._write(_RECORD.pack(now // 1_000_000_000, now % 1_000_000_000, size, size) + frame)
+        self.packets += 1
+        self.bytes += 16 + size
 
 
 @dataclass
@@ -71,23 +76,20 @@ class Damage:
     written: int = 0
     held: tuple[int, bytes] | None = field(default=None, repr=False)
 
-    def apply(self, frames: Iterable[bytes]) -> Iterator[bytes]:
-        """The frames that are left, in their new order."""
+    def apply(self, frame: bytes) -> Iterator[bytes]:
+        """What is left in the place of the next frame."""
         chance = self.random.random
-        for frame in frames:
-            self.seen += 1
-            if chance() < self.loss:
-                self._tell("drop", self.seen)
-                continue
-            if self.held is None and chance() < self.reorder:
-                self.held = (self.seen, frame)
-                continue
-            number = self.seen
+        self.seen += 1
+        if chance() < self.loss:
+            self._tell("drop", self.seen)
+        elif self.held is None and chance() < self.reorder:
+            self.held = (self.seen, frame)
+        else:
             self.written += 1
             yield frame
             if chance() < self.duplicate:
                 self.written += 1
-                self._tell("dup", number, out=self.written)
+                self._tell("dup", self.seen, out=self.written)
                 yield frame
             yield from self.rest()
 
@@ -143,7 +145,7 @@ class _Way:
         self.ident = seq & 0xFFFF
         self.seq = seq
         self.acked = 0  # what the other side has sent so far, as acknowledged here
-        self.unacked = 0  # segments that the other side has not acknowledged
+        self.unacked = 0  # bytes that the other side has not acknowledged
 
 
 class TcpLink:
@@ -173,28 +175,33 @@ class TcpLink:
         size, segment = 0, self.segment
         for batch in batches:
             if joined and (size >= segment or self._random() < 0.5):
-                self._cut(me, b"".join(joined), frames)
+                self._cut(me, other, b"".join(joined), frames)
                 joined, size = [], 0
             joined.append(batch)
             size += len(batch)
         if joined:
-            self._cut(me, b"".join(joined), frames)
-        me.unacked += len(frames)
+            self._cut(me, other, b"".join(joined), frames)
         return frames
 
-    def _cut(self, way: _Way, data: bytes, frames: list[bytes]) -> None:
+    def _cut(self, me: _Way, other: _Way, data: bytes, frames: list[bytes]) -> None:
         segment, size = self.segment, len(data)
         for start in range(0, size, segment):
-            end = start + segment
-            frames.append(self._packet(way, ACK | PSH if end >= size else ACK, data[start:end], min(end, size) - start))
+            end = min(start + segment, size)
+            if me.unacked + end - start >= WINDOW:
+                frames.append(self._acknowledgement(other, me))
+            frames.append(self._packet(me, ACK | PSH if end == size else ACK, data[start:end], end - start))
+            me.unacked += end - start
 
     def acknowledge(self, way: int) -> list[bytes]:
-        """The side says that it got everything, when there is enough to say."""
+        """The side says that it got everything, when there is much to say or by chance."""
         me, other = self.ways[way], self.ways[1 - way]
-        if other.unacked < 2:
+        if other.unacked < 2 * self.segment and self._random() < 0.7:
             return []
+        return [self._acknowledgement(me, other)]
+
+    def _acknowledgement(self, me: _Way, other: _Way) -> bytes:
         me.acked, other.unacked = other.seq, 0
-        return [self._packet(me, ACK)]
+        return self._packet(me, ACK)
 
     def close(self) -> list[bytes]:
         """The packets that end the connection; the client begins."""
@@ -215,8 +222,8 @@ class TcpLink:
         way.ident = (ident + 1) & 0xFFFF
         return (
             _HEADERS.pack(
-                way.prefix, size, ident, 0x4000, 64, TCP, 0xFFFF - (way.ip_sum + size + ident) % 0xFFFF, way.addresses,
-                way.sport, way.dport, seq, ack, 0x50, flags, WINDOW, 0xFFFF - check % 0xFFFF, 0,
+                way.prefix, size, ident, 0x4000, 64, TCP, -(way.ip_sum + size + ident) % 0xFFFF, way.addresses,
+                way.sport, way.dport, seq, ack, 0x50, flags, WINDOW, -check % 0xFFFF, 0,
             )
             + data
         )  # fmt: skip
@@ -253,7 +260,7 @@ class UdpLink:
         check = way.sum + 2 * length + word_sum(data)
         return (
             _UDP_HEADERS.pack(
-                way.prefix, size, ident, 0x4000, 64, UDP, 0xFFFF - (way.ip_sum + size + ident) % 0xFFFF, way.addresses,
+                way.prefix, size, ident, 0x4000, 64, UDP, -(way.ip_sum + size + ident) % 0xFFFF, way.addresses,
                 way.sport, way.dport, length, 0xFFFF - check % 0xFFFF,
             )
             + data

@@ -1,8 +1,7 @@
 """Bytes of the messages that made traffic consists of, written directly.
 
 One function per message, for the forms that are sent; the tests read them back with the Scapy layers.
-Extensions stand in the order in which nodes write them, and defaults are left out as nodes do. The
-layers build the same bytes at 1/50 of the speed.
+Extensions stand in the order in which nodes write them, and defaults are left out as nodes do.
 """
 
 from __future__ import annotations
@@ -98,7 +97,9 @@ def _key_flags(suffix: str, sender: bool) -> int:
 # --- transport ----------------------------------------------------------------------------------
 
 
-def init(zid: bytes, whatami: int, resolution: int, batch_size: int, *exts: bytes, cookie: bytes | None = None) -> bytes:
+def init(
+    zid: bytes, whatami: int, resolution: int, batch_size: int, *exts: bytes, cookie: bytes | None = None
+) -> bytes:
     """INIT: the first message each way; with a cookie it is the answer."""
     sized = (resolution, batch_size) != (DEFAULT_RESOLUTION, DEFAULT_BATCH)
     chain = _chain(*exts)
