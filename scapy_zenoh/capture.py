@@ -245,7 +245,7 @@ class CaptureReader:
         self, buf: bytes, at: int, end: int, wire_end: int, linktype: int, capture: str, frame: int, time: int
     ) -> Packet | None:
         """One packet: ``buf[at:end]`` was captured of it, it reached to ``wire_end``. None if it is not TCP or UDP."""
-        # Long on purpose: as functions per layer this took 1.6 times as long.
+        # One function for all layers on purpose: these lines are 3 of the 4 us that a packet takes.
         if linktype == ETHERNET:
             if end - at < 14:
                 return None
@@ -583,8 +583,10 @@ def _gunzipped(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 def _unzstd(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The content of a zstd file, which may have several frames."""
-    import zstandard
-
+    try:
+        import zstandard
+    except ImportError:
+        raise CaptureError(f"{name}: to read zstd, install the package zstandard") from None
     unpacker = zstandard.ZstdDecompressor()
     frame = unpacker.decompressobj()
     begun = False

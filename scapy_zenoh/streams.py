@@ -21,6 +21,7 @@ HOLE_PACKETS = 64  # an acknowledged hole stays open for so many packets of its 
 HOLE_TIME = 2 * 10**9  # ... or ns: packets can stand in the file out of order
 MAX_WAITING = 4 << 20  # bytes that may wait behind a hole
 MAX_PIECES = 1 << 16  # and in how many pieces
+MAX_CUTS = 1 << 10  # places where a snap length cut that are remembered
 HOLD_PACKETS = 3  # a direction whose beginning was not captured is held back for so many packets with data ...
 HOLD_TIME = 200_000_000  # ... or ns
 LINGER_TIME = 200_000_000  # ns in which data still counts after RST, or when FINs overtook data
@@ -135,11 +136,12 @@ class _Half:
         self.stray: tuple[int, Packet] | None = None  # the last packet with data too far away, and where it ends
 
     def position(self, number: int) -> int:
-        """The position that a sequence number means: the one nearest to ``next``."""
+        """The position that a sequence number means: the one nearest to what was last seen of the stream."""
         if not self.seen:
             self.seen = True
             self.next = number + (1 << 32)
-        return self.next + ((number - self.next + _HALF) & _MASK) - _HALF
+        near = max(self.end, self.acked or 0) if self.started else self.next
+        return near + ((number - near + _HALF) & _MASK) - _HALF
 
     def begin(self, position: int) -> None:
         """The stream begins here; what came from before is old."""
@@ -183,6 +185,14 @@ class _Half:
                 break
             start = max(until, waiting[at].start + len(waiting[at].data))
             at += 1
+
+    def cut(self, start: int, end: int) -> None:
+        """Remember what a snap length cut off; the oldest go when there are too many."""
+        if self.cuts and self.cuts[-1][1] == start:
+            start, _ = self.cuts.pop()
+        elif len(self.cuts) >= MAX_CUTS:
+            del self.cuts[: MAX_CUTS // 2]
+        self.cuts.append((start, end))
 
     def take(self, now: int, upto: int | None, connection: _Connection) -> list[tuple[int, Chunk]]:
         """What can be delivered, with the order of each. Holes are given up that end at or before ``upto``."""
@@ -448,6 +458,8 @@ class TcpStreams:
         place = peer.position(packet.ack)
         if peer.acked is None or (peer.acked < place <= max(peer.end, peer.next, peer.acked) + REACH):
             peer.acked = place
+            if not peer.started and not peer.held:
+                peer.next = place
             peer.log_ack(connection.packets, packet.time)
 
     def _data(self, connection: _Connection, half: _Half, packet: Packet, seq: int, events: list[Event]) -> None:
@@ -469,7 +481,7 @@ class TcpStreams:
             half.held.append((start, end))
         half.end = max(half.end, end)
         if packet.missing:
-            half.cuts.append((captured, end))
+            half.cut(captured, end)
         waited = bool(half.waiting)
         half.insert(_Piece(start, packet.payload, connection.packets, packet.time, packet.frame, packet.capture))
         if not waited:
@@ -542,6 +554,7 @@ class TcpStreams:
             if missing:
                 events.append(Chunk(connection.link, side.direction, b"", frame, time, capture, missing, *side.key))
                 side.next += missing
+                side.end = side.next
             side.cuts.clear()
             side.stray = None
         events.append(Closed(connection.link, how, packet, capture, frame, time))
@@ -557,7 +570,7 @@ class TcpStreams:
         if half.started and packet.payload:
             end = half.position(packet.seq) + len(packet.payload)
             self.late_bytes += min(max(end - half.next, 0), len(packet.payload))
-            half.next = max(half.next, end)
+            half.next = half.end = max(half.next, end)
 
 
 def _rank(address: str, port: int) -> tuple[bytes, int]:

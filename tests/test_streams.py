@@ -408,6 +408,31 @@ def test_packet_of_which_only_headers_were_captured() -> None:
     assert content(run(packets), 0) == [10, b"x"]
 
 
+@pytest.mark.parametrize("acks", [True, False])
+def test_headers_alone_of_more_than_all_sequence_numbers(acks: bool) -> None:
+    wire = Wire()
+    streams = TcpStreams()
+    feed(streams, wire.handshake())
+    step = 1 << 25
+    for i in range(300):  # 9.4 GB
+        feed(streams, [wire(0, i * step, missing=step), *([wire(1, 0, ack=(i + 1) * step)] if acks else [])])
+    assert len(streams._live[LINK + "#0"].halves[0].cuts) == 1
+    assert content(streams.finish(), 0) == [300 * step]
+
+
+def test_places_of_cuts_are_bounded() -> None:
+    wire = Wire()
+    streams = TcpStreams()
+    feed(streams, [*wire.handshake(), *(wire(0, i * 10, missing=5) for i in range(5000))])
+    assert len(streams._live[LINK + "#0"].halves[0].cuts) <= module.MAX_CUTS
+    assert content(streams.finish(), 0) == [49995]
+
+
+def test_acknowledgements_alone_of_more_than_all_sequence_numbers() -> None:
+    wire = Wire()
+    assert content(run([*wire.handshake(), *(wire(1, 0, ack=i << 25) for i in range(300))]), 0) == [299 << 25]
+
+
 # --- from the middle ----------------------------------------------------------------------------
 
 
