@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from scapy_zenoh import __version__, commands
+from scapy_zenoh import __version__, commands, generate
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.demo import Unreadable, demo, shipped_samples
 
@@ -62,6 +62,7 @@ def _demo(args: argparse.Namespace) -> int:
 COMMANDS = {
     "dissect": Command("every message of captures, one line each", commands.dissect_arguments, commands.dissect),
     "summary": Command("sessions, accounting and findings of captures", commands.summary_arguments, commands.summary),
+    "generate": Command("a synthetic capture with its truth file", generate.add_arguments, generate.run),
     "demo": Command("read the shipped samples, craft a packet, break one", _demo_arguments, _demo),
 }
 
