@@ -194,15 +194,23 @@ class _Half:
             del self.cuts[: MAX_CUTS // 2]
         self.cuts.append((start, end))
 
-    def take(self, now: int, upto: int | None, connection: _Connection) -> list[tuple[int, Chunk]]:
-        """What can be delivered, with the order of each. Holes are given up that end at or before ``upto``."""
+    def take(
+        self, now: int, upto: int | None, connection: _Connection, before: int | None = None
+    ) -> list[tuple[int, Chunk]]:
+        """What can be delivered, with the order of each. Holes are given up that end at or before ``upto``.
+
+        What came after packet ``before`` of the connection waits: the other direction has a hole there, and an
+        answer must not overtake what it answers.
+        """
         waiting = self.waiting
         taken: list[tuple[int, Chunk]] = []
         done = 0
         for piece in waiting:
             gap = piece.start - self.next
+            full = self.waiting_bytes > MAX_WAITING or len(waiting) - done > MAX_PIECES
+            if before is not None and piece.order > before and not full:
+                break
             if gap and (upto is None or piece.start > upto):
-                full = self.waiting_bytes > MAX_WAITING or len(waiting) - done > MAX_PIECES
                 if not full and not self._hopeless(piece, now, connection):
                     break
             chunk = Chunk(
@@ -225,6 +233,15 @@ class _Half:
         if self.cuts and done:
             self.cuts = [cut for cut in self.cuts if cut[1] > self.next]
         return taken
+
+    def blocked(self, now: int, connection: _Connection) -> int | None:
+        """The first packet of the connection whose data waits behind a hole that may still be filled."""
+        end = self.next
+        for at, piece in enumerate(self.waiting):
+            if piece.start > end and not self._hopeless(piece, now, connection):
+                return min(later.order for later in self.waiting[at:])
+            end = piece.start + len(piece.data)
+        return None
 
     def _hopeless(self, piece: _Piece, now: int, connection: _Connection) -> bool:
         """True when the hole before a piece will not be filled any more."""
@@ -523,7 +540,13 @@ class TcpStreams:
     @staticmethod
     def _deliver(connection: _Connection, time: int, events: list[Event]) -> None:
         """Hand out what is in order now, both directions in the order of their packets."""
-        taken = [side.take(time, None, connection) for side in connection.halves if side.started and side.waiting]
+        low, high = connection.halves
+        barriers = high.blocked(time, connection), low.blocked(time, connection)
+        taken = [
+            side.take(time, None, connection, before)
+            for side, before in zip(connection.halves, barriers)
+            if side.started and side.waiting
+        ]
         events.extend(chunk for _, chunk in merge(*taken, key=itemgetter(0)))
 
     # -- closing --
