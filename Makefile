@@ -19,7 +19,7 @@ test: .venv/.dev
 	.venv/bin/python -m pytest -n auto
 
 quick: .venv/.dev
-	.venv/bin/python -m pytest -q -m 'not slow and not live'
+	.venv/bin/python -m pytest -q -n auto -m 'not slow and not live'
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
