@@ -61,12 +61,14 @@ __all__ += sorted(name for name in globals() if name.startswith("Zenoh") and nam
 
 
 def _join_scapys_layers() -> None:
-    """List the classes where Scapy looks for layers: ``explore("zenoh")``, ``load_layer("zenoh")``."""
+    """List the classes where Scapy looks for layers: ``explore("zenoh")``, ``explore(scapy_zenoh)``."""
     module = sys.modules[__name__]
-    sys.modules["scapy.layers.zenoh"] = module
     scapy.layers.zenoh = module  # type: ignore[attr-defined]
     ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
-    conf.layers.ldict["scapy.layers.zenoh"] = [cls for name in ours for cls in conf.layers.ldict.pop(name)]
+    classes = [cls for name in ours for cls in conf.layers.ldict.pop(name)]
+    for name in ("zenoh", __name__):
+        sys.modules[f"scapy.layers.{name}"] = module
+        conf.layers.ldict[f"scapy.layers.{name}"] = classes
 
 
 _join_scapys_layers()

@@ -31,7 +31,8 @@ class Named(IntEnum):
     @classmethod
     def describe(cls, number: int) -> str:
         """The text of a number, or the number itself when it has none."""
-        return cls.labels().get(number, str(int(number)))
+        number = int(number)
+        return cls.labels().get(number, str(number))
 
 
 class ScoutingId(Named):

@@ -179,7 +179,7 @@ class ExtChain(InnerList):
 
     def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
         for i, ext in enumerate(val or ()):
-            data = bytes(ext)
+            data = self.element(pkt, ext)
             if i + 1 < len(val) and isinstance(ext, Extension) and ext.fields.get("more") is None:
                 data = bytes([data[0] | 0x80]) + data[1:]
             s += data

@@ -606,9 +606,9 @@ class ZidOf(BytesOf):
 
     def i2m(self, pkt: Any, x: Any) -> bytes:
         if isinstance(x, VolatileValue):
-            x = self.any2i(pkt, x._fix())
+            x = x._fix()
         try:
-            return zid_to_wire(x or "")
+            return zid_to_wire(self.any2i(pkt, x) or "")
         except (ValueError, TypeError):
             raise ValueError(f"{owner_name(pkt, self)}: {x!r} is not an id in hexadecimal") from None
 

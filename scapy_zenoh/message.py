@@ -72,6 +72,10 @@ class Faulty(Packet):
 
     def copy(self) -> Any:
         clone = Packet.copy(self)
+        for holder in clone.packetfields:
+            for inner in clone.fields.get(holder.name) or ():
+                if isinstance(inner, Packet):
+                    inner.add_parent(clone)
         clone._faults, clone._stop, clone.context = list(self._faults), self._stop, self.context
         return clone
 
@@ -252,6 +256,9 @@ class Record(Faulty):
 
     # -- people --
 
+    def mysummary(self) -> str:
+        return str(self.name)
+
     def read_fields(self) -> list[Any]:
         """The fields up to where reading stopped."""
         names = [f.name for f in self.fields_desc]
@@ -381,7 +388,13 @@ class InnerList(PacketListField):
         return [] if x is None else PacketListField.any2i(self, pkt, x)
 
     def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
-        return s + b"".join(bytes(v) for v in val or ())
+        return s + b"".join(self.element(pkt, v) for v in val or ())
+
+    def element(self, pkt: Any, value: Any) -> bytes:
+        """The bytes of one element: a packet, or raw bytes put in on purpose."""
+        if not isinstance(value, (Packet, RawVal, bytes)):
+            raise ValueError(f"{owner_name(pkt, self)}: {value!r} is no packet")
+        return bytes(value)
 
     def randval(self) -> Any:
         return None

@@ -54,7 +54,7 @@ class ZenohScout(_Scouting):
     ]  # fmt: skip
 
     def mysummary(self) -> str:
-        roles = [bit.label for bit in WhatAmIBit if self.what & bit] or ["nobody"]
+        roles = [bit.label for bit in WhatAmIBit if int(self.what) & bit] or ["nobody"]
         return f"SCOUT for {'|'.join(roles)}" + (f" from {self.zid}" if self.zid else "")
 
 

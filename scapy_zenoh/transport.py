@@ -434,6 +434,14 @@ class ZenohFrame(Message):
     def mysummary(self) -> str:
         return f"FRAME {int(self.sn)}: {told(self.msgs)}" if self.msgs else f"FRAME {int(self.sn)}"
 
+    def hashret(self) -> bytes:
+        return b"".join(message.hashret() for message in self.msgs[:1])
+
+    def answers(self, other: Any) -> int:
+        if not isinstance(other, ZenohFrame):
+            return 0
+        return int(any(mine.answers(theirs) for mine in self.msgs for theirs in other.msgs))
+
 
 class ZenohFragment(Message):
     """Carries a slice of one network message."""
