@@ -34,7 +34,17 @@ from scapy_zenoh.message import (
     stopped,
 )
 from scapy_zenoh.scouting import ZenohHello
-from scapy_zenoh.transport import ZenohInit, ZenohTransportOam, told
+from scapy_zenoh.transport import (
+    ZenohClose,
+    ZenohFragment,
+    ZenohFrame,
+    ZenohInit,
+    ZenohJoin,
+    ZenohKeepAlive,
+    ZenohOpen,
+    ZenohTransportOam,
+    told,
+)
 
 TCP_PORTS = (7447,)
 UDP_PORTS = (7447,)
@@ -316,14 +326,12 @@ class StuffedFrames(InnerList):
         frames: list[Packet] = []
         *stuffed, rest = s.split(b"\0")
         for wire in stuffed:
+            frame: Any = Malformed(wire, _internal=1, _parent=pkt)
             try:
-                plain = cobs.decode(wire)
+                if wire:  # a zero byte alone is an idle line
+                    frame = ZenohSerialFrame(cobs.decode(wire), _internal=1, _parent=pkt)
             except cobs.DecodeError:
-                frame: Any = Malformed(wire, _internal=1, _parent=pkt)
                 frame.note(FaultKind.BAD_LENGTH)
-                plain = wire
-            else:
-                frame = ZenohSerialFrame(plain, _internal=1, _parent=pkt)
             frames.append(frame)
         return rest, Remembered(frames, b"", s[: len(s) - len(rest)])
 
@@ -380,14 +388,29 @@ def is_hello(data: bytes) -> bool:
 def _readable(cls: type[_Carrier], data: bytes) -> bool:
     """True when the first message is one that nodes send, and good to its end."""
     messages = cls(data).carried()
-    return bool(messages) and not isinstance(messages[0], ZenohTransportOam) and not stopped(messages[0])
+    first = messages[0] if messages else None
+    if first is None or stopped(first) or isinstance(first, ZenohTransportOam):
+        return False
+    if isinstance(first, (ZenohInit, ZenohJoin)):
+        return bool(first.version == PROTOCOL_VERSION)
+    if isinstance(first, (ZenohClose, ZenohKeepAlive)):  # a byte or two prove little: nothing bad may follow
+        return not any(stopped(message) for message in messages)
+    return True
 
 
-def _header_of_batch(data: bytes) -> int | None:
-    """The first byte of the first batch that is not empty."""
-    while data[:2] == b"\0\0" and len(data) > 2:
-        data = data[2:]
-    return data[2] if len(data) > 2 else None
+def _opening_of(data: bytes) -> type[Packet] | None:
+    """The layer of a segment that holds no whole batch, from the first bytes of the one that starts in it."""
+    if len(data) < 5:
+        return None
+    header = data[2]
+    if data[2:4] == b"\0\0" and (NETWORK.pick(data[4:]) or data[4] in (0x03, 0x04, 0x23)):
+        return ZenohLowLatencyStream
+    if header & 0x1F == TransportId.INIT and data[3] == PROTOCOL_VERSION:
+        return ZenohStream
+    if header == 0x01 or header == 0x00 and TRANSPORT.pick(data[3:]) not in (None, ZenohTransportOam):
+        return ZenohCompressedStream
+    known = TRANSPORT.pick(data[2:])
+    return ZenohStream if known not in (None, ZenohTransportOam, ZenohInit) else None
 
 
 def segment_layer(data: bytes) -> type[Packet]:
@@ -398,18 +421,24 @@ def segment_layer(data: bytes) -> type[Packet]:
     """
     if data[:4] in (b"GET ", b"HTTP") or (data[:1] == b"\x16" and data[1:2] == b"\x03"):
         return conf.raw_layer  # WebSocket upgrade, TLS: for others to read
-    if data[2:4] == b"\0\0" and _readable(ZenohLowLatencyStream, data):
-        return ZenohLowLatencyStream
+    last = ZenohLowLatencyStream.last_close.get(data)
+    if last is not None:  # these bytes end an ordinary stream and a low-latency one alike
+        return ZenohStream if last is ZenohBatch else ZenohCompressedStream
+    empty = len(data) - len(data.lstrip(b"\0"))
+    if empty >= 2 and data[:2] == b"\0\0":  # empty batches come first
+        rest = data[empty - empty % 2 :]
+        return segment_layer(rest) if rest else ZenohStream
+    for stream in (ZenohLowLatencyStream, ZenohStream, ZenohCompressedStream):
+        if stream.next_batch(data, 0) is not None and _readable(stream, data):
+            return stream
     whole = ZenohStream.next_batch(data, 0) is not None
-    header = _header_of_batch(data)
-    if header is None:
-        return ZenohStream if whole else conf.raw_layer
-    plain = TRANSPORT.pick(bytes([header])) not in (None, ZenohTransportOam)
-    if plain and (not whole or _readable(ZenohStream, data)):
-        return ZenohStream
-    if whole and header in (0, 1) and _readable(ZenohCompressedStream, data):
-        return ZenohCompressedStream
-    return ZenohStream if plain and header & 0x1F != TransportId.INIT else conf.raw_layer
+    return _opening_of(data) or conf.raw_layer if not whole else _damaged(data)
+
+
+def _damaged(data: bytes) -> type[Packet]:
+    """A whole batch that cannot be read: Zenoh all the same if its first byte is that of a common message."""
+    known = TRANSPORT.pick(data[2:])
+    return ZenohStream if known in (ZenohFrame, ZenohOpen, ZenohFragment) else conf.raw_layer
 
 
 def datagram_layer(data: bytes) -> type[Packet]:
@@ -450,7 +479,9 @@ class ZenohTcpEntry(_Entry):
     @classmethod
     def tcp_reassemble(cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]) -> Packet | None:
         layer = segment_layer(data)
-        return layer.tcp_reassemble(data, metadata, session) if issubclass(layer, ZenohStream) else layer(data)
+        if issubclass(layer, ZenohStream):
+            return layer.tcp_reassemble(data, metadata, session)
+        return None if len(data) < 5 else layer(data)  # too little to tell what it is
 
 
 class ZenohUdpEntry(_Entry):

@@ -544,7 +544,7 @@ class TcpStreams:
         barriers = high.blocked(time, connection), low.blocked(time, connection)
         taken = [
             side.take(time, None, connection, before)
-            for side, before in zip(connection.halves, barriers)
+            for side, before in zip(connection.halves, barriers, strict=True)
             if side.started and side.waiting
         ]
         events.extend(chunk for _, chunk in merge(*taken, key=itemgetter(0)))
