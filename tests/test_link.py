@@ -413,7 +413,12 @@ def test_traffic_that_is_not_zenoh_is_left_alone() -> None:
 @pytest.mark.live
 def test_scouting_is_sniffed_on_loopback() -> None:
     seen: list[Packet] = []
-    sniffer = AsyncSniffer(iface="lo", lfilter=lambda p: UDP in p and is_zenoh(p), prn=seen.append, store=False)
+    port = 0
+
+    def ours(packet: Packet) -> bool:
+        return UDP in packet and port in (packet[UDP].sport, packet[UDP].dport) and is_zenoh(packet)
+
+    sniffer = AsyncSniffer(iface="lo", lfilter=ours, prn=seen.append, store=False)
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answering,
