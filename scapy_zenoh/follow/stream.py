@@ -311,6 +311,8 @@ class StreamLink(MessageSource):
             self.sockets[direction].broken = True
             return
         tape = self.tapes[direction]
+        if self.lost[direction] and tape.data and self._resync(direction, final=True):
+            self._drain(direction)
         left = self.skip[direction]
         self.told[direction] = bool(left)
         if not left and tape.data and not self.lost[direction]:
