@@ -11,8 +11,8 @@ import argparse
 import time
 
 from scapy.layers.inet import TCP
-from scapy.sessions import TCPSession
 from scapy.sendrecv import sniff
+from scapy.sessions import TCPSession
 
 import scapy_zenoh as z
 from scapy_zenoh.message import Record

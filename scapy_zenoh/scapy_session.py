@@ -74,4 +74,3 @@ def _layer(batches: list[Any], tcp: bool) -> Packet:
     if any(isinstance(batch, ZenohLowLatencyUnit) for batch in batches):
         return ZenohLowLatencyStream(batches=batches)
     return ZenohStream(batches=batches)
-

@@ -15,7 +15,7 @@ def differences(a: Any, b: Any, path: str = "") -> list[str]:
         return [f"{path}: {type(a).__name__} and {type(b).__name__}"]
     if isinstance(a, list):
         found = [] if len(a) == len(b) else [f"{path}: {len(a)} and {len(b)} elements"]
-        for i, (x, y) in enumerate(zip(a, b)):
+        for i, (x, y) in enumerate(zip(a, b, strict=False)):
             found += differences(x, y, f"{path}[{i}]")
         return found
     if not isinstance(a, Packet):

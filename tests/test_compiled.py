@@ -62,7 +62,7 @@ def test_same_objects_from_captures(capture: Any) -> None:
     from scapy.utils import PcapReader
 
     with PcapReader(str(capture)) as packets:
-        raw = [bytes(p) for p, _ in zip(packets, range(300))]
+        raw = [bytes(p) for p, _ in zip(packets, range(300), strict=False)]
         kind = type(next(iter(PcapReader(str(capture)))))
     for data in raw:
         fast = kind(data)
