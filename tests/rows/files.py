@@ -18,7 +18,10 @@ class Raw:
 
     def write(self, path: Path, records: list[Record] | None = None) -> Path:
         """A pcap file of these or other packets."""
-        path.write_bytes(pcap(self.records if records is None else records, self.linktype, nano=True, snaplen=262144))
+        with path.open("wb") as file:
+            file.write(pcap([], self.linktype, nano=True, snaplen=262144))
+            for record in self.records if records is None else records:
+                file.write(pcap([record], nano=True)[24:])  # without the header of the file
         return path
 
 

@@ -19,7 +19,7 @@ from scapy_zenoh.recording import Recording
 from tests.conftest import captures
 from tests.rows.files import Raw, load
 from tests.rows.test_truth import WHOLE, read, truth_of
-from tests.wire import Record
+from tests.wire import SYN, Record
 
 Row = dict[str, Any]
 
@@ -181,21 +181,23 @@ def test_connections_do_not_depend_on_how_they_are_mixed(capture: Path, seed: in
 
 
 def connections(count: int) -> Raw:
-    """The first session of a capture, from its SYN to its end, again and again from other ports."""
+    """A handshake and the close that ended its session, again and again from other ports."""
     capture = next(path for path in captures() if path.name.startswith("s08_qos."))
     raw = load(capture)
     packets = list(CaptureReader([capture]))
     port = next(p.sport for p in packets if p.dport == 7447)
-    frames = [p.frame for p in packets if port in (p.sport, p.dport)]
-    handshake, end = frames[:7], frames[-4:]
+    ours = [p for p in packets if port in (p.sport, p.dport)]
+    handshake, end = ours[:9], ours[-5:]
+    after = {p.sport: p.seq + len(p.payload) + (p.flags & SYN > 0) for p in handshake}  # what is left out between
+    gone = {sport: next(p.seq for p in end if p.sport == sport) - after[sport] for sport in after}
     records = []
     for number in range(count):
-        for frame in (*handshake, *end):
-            time, data, length = raw.records[frame - 1]
-            sport, dport = struct.unpack_from(">HH", data, 34)
-            other = 10000 + number
-            ports = struct.pack(">HH", other if sport == port else sport, other if dport == port else dport)
-            records.append((time + number * 10**9, data[:34] + ports + data[38:], length))
+        for p in (*handshake, *end):
+            time, data, length = raw.records[p.frame - 1]
+            seq, ack = (p.seq - gone[p.sport], p.ack - gone[p.dport]) if p in end else (p.seq, p.ack)
+            ports = [10000 + number if one == port else one for one in (p.sport, p.dport)]
+            head = struct.pack(">HHII", *ports, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF)
+            records.append((time + number * 10**9, data[:34] + head + data[46:], length))
     return Raw(raw.linktype, records)
 
 
@@ -208,7 +210,7 @@ def test_a_thousand_connections_take_little_memory(tmp_path: Path) -> None:
         seen = sum(1 for _ in recording)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert seen >= 4 * count
+        assert seen == 7 * count and recording.summary()["missing_bytes"] == 0
         assert len({link["link"] for link in recording.summary()["links"]}) == count
         return most
 
