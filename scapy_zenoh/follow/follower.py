@@ -20,6 +20,9 @@ from scapy_zenoh.session.tracker import Link, Tracker
 from scapy_zenoh.streams import Chunk, Closed, Opened, TcpStreams
 from scapy_zenoh.tls import Decryptor, Plain
 
+#: UDP conversations that are remembered; those that have not turned out to be Zenoh are forgotten first.
+MAX_CONVERSATIONS = 1 << 16
+
 _LOCATOR = re.compile(r"(tcp|tls|ws|udp|quic)/(.+):(\d+)(?:[?#].*)?$")
 
 
@@ -159,6 +162,8 @@ class Follower:
         ends = (src, dst) if group or _rank(src) <= _rank(dst) else (dst, src)
         link = self._udp.get(ends)
         if link is None:
+            if len(self._udp) >= MAX_CONVERSATIONS:
+                self._udp = {key: known for key, known in self._udp.items() if known.link is not None}
             link = self._udp[ends] = DatagramLink(self, Ends(*ends), group)
         link.feed(packet, 0 if src == ends[0] else 1, where)
 

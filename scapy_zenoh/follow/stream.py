@@ -397,3 +397,4 @@ class StreamLink(MessageSource):
             self.inside.close(time)
         if self.link is not None:
             self.follower.tracker.close_link(self.link, time)
+            self.follower.tracker.forget_link(self.link)

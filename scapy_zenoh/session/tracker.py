@@ -21,11 +21,12 @@ DEFAULT_LANE = 5
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is remembered, per session."""
+    """How much is remembered, per session and side where nothing else is said."""
 
     keys: int = 100_000
     entities: int = 100_000
-    requests: int = 100_000
+    requests: int = 10_000
+    sessions: int = 100_000  # of the whole recording
     reassembly: int = 64 << 20
     findings: int = 10_000
 
@@ -51,7 +52,7 @@ class Query:
     finished: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Side:
     """What one end of a session has said."""
 
@@ -71,7 +72,7 @@ class Side:
     bytes: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """Two nodes over one or several links, or one node towards a multicast group."""
 
@@ -95,6 +96,7 @@ class Session:
     close_reason: str | None = None
     counts: Counter[str] = field(default_factory=Counter)
     queries_done: Counter[str] = field(default_factory=Counter)
+    settled: bool = False  # over, and what it waited for is counted
 
     def negotiate(self, syn: Offer, ack: Offer) -> None:
         """An option is on when both INITs have it; the rest is what the answer says."""
@@ -117,7 +119,7 @@ class Session:
         return len(self.links) < 2 and all(link.ordered for link in self.links)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Link:
     """One TCP connection, UDP conversation, WebSocket...; direction 0 is from its first end."""
 
@@ -176,24 +178,38 @@ class Tracker:
         if all(other.closed is not None for other in session.links) and session.closed is None:
             session.closed, session.close_reason = time, session.close_reason or reason
 
+    def forget_link(self, link: Link) -> None:
+        """No more messages of a closed link will come; a session without open links can be settled."""
+        if all(other.closed is not None for other in link.session.links):
+            self._settle(link.session)
+
     def finish(self) -> None:
         """The recording is over: what is still awaited is missing."""
         for session in self.sessions:
-            for side in session.sides:
-                for (priority, reliable), lane in side.lanes.items():
-                    if lane.finish():
-                        where = f"{side.zid or '?'} priority {priority} {'reliable' if reliable else 'best effort'}"
-                        self._find("sequence_gap", session, None, f"{lane.missing} numbers missing from {where}")
-                for assembler in side.assemblers.values():
-                    if assembler.finish():
-                        self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
-                    if assembler.over_limit:
-                        self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
-                for query in side.queries.values():
-                    if query.finished is None:
-                        session.queries_done["unfinished"] += 1
-                if side.keys.full:
-                    self._find("limit", session, None, "key table full")
+            self._settle(session)
+
+    def _settle(self, session: Session) -> None:
+        """Tell what is missing, and free what is not needed any more."""
+        if session.settled:
+            return
+        session.settled = True
+        for side in session.sides:
+            for (priority, reliable), lane in side.lanes.items():
+                if lane.finish():
+                    where = f"{side.zid or '?'} priority {priority} {'reliable' if reliable else 'best effort'}"
+                    self._find("sequence_gap", session, None, f"{lane.missing} numbers missing from {where}")
+            for assembler in side.assemblers.values():
+                if assembler.finish():
+                    self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
+                if assembler.over_limit:
+                    self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
+            unfinished = sum(query.finished is None for query in side.queries.values())
+            if unfinished:
+                session.queries_done["unfinished"] += unfinished
+            if side.keys.full:
+                self._find("limit", session, None, "key table full")
+            for table in (side.lanes, side.assemblers, side.queries, side.interests, side.entities):
+                table.clear()
 
     # -- messages --
 
@@ -263,7 +279,8 @@ class Tracker:
         session.counts.update(provisional.counts)
         for side in (0, 1):
             session.sides[side].messages += provisional.sides[low if side == 0 else 1 - low].messages
-        self.sessions.remove(provisional)
+        if provisional in self.sessions:
+            self.sessions.remove(provisional)
         session.links.append(link)
         link.session, link.handshake = session, True
         link.side_of = (0, 1) if low == 0 else (1, 0)
@@ -421,6 +438,9 @@ class Tracker:
     def _new_session(self, name: str, known: bool, multicast: bool = False) -> Session:
         sides = (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
         session = Session(name, sides, known, multicast)
+        if len(self.sessions) >= self.limits.sessions:
+            self.sessions = [old for old in self.sessions if not old.settled]
+            self._find("limit", None, None, "sessions that are over were forgotten")
         self.sessions.append(session)
         return session
 
