@@ -243,7 +243,7 @@ def test_low_latency_stream_ends_with_an_ordinary_close() -> None:
 # --- captures -----------------------------------------------------------------------------------
 
 SLOW_BYTES = 400_000
-FRAMES = 300  # of each capture, for what takes long
+FRAMES = 200  # of each capture, for what takes long
 
 
 def each_capture(*, whole: bool) -> list[Any]:
