@@ -158,6 +158,16 @@ def test_answer_alone_tells_the_mode(tracker: Tracker) -> None:
     assert talk.link.framing(1) == "compressed"
 
 
+@pytest.mark.parametrize("option, framing", [("compression", "compressed"), ("low_latency", "lowlatency")])
+def test_answer_tells_the_mode_when_the_offer_was_cut(tracker: Tracker, option: str, framing: str) -> None:
+    """What is missing of an INIT syn was not refused: the answer repeats only what was asked for."""
+    talk = Talk(tracker)
+    talk.say(0, "init_syn", zid=A, offer=Offer(), fault="gap")
+    talk.say(1, "init_ack", zid=B, offer=Offer(**{option: True}))
+    talk.say(1, "open_ack", offer=Offer(initial_sn=0))
+    assert talk.link.framing(1) == framing
+
+
 def test_resolution_is_that_of_the_answer(tracker: Tracker) -> None:
     talk = Talk(tracker).handshake(Offer(sn_resolution=2), Offer(sn_resolution=0))
     assert talk.link.session.mask == 0x7F
