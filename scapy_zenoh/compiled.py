@@ -168,15 +168,17 @@ def body(family: Family, o: Any, b: bytes, p: int, e: int) -> int:
 def extensions(table: ExtTable, o: Any, b: bytes, p: int, e: int) -> tuple[list[Any], int]:
     """A chain of extensions."""
     out: list[Any] = []
+    before: set[type] = set()
     while True:
         if p >= e:
             raise Slow
         header = b[p]
-        cls = table.pick(header, out)
+        cls = table.pick(header, before)
         if cls is None or not cls.known and header & 0x10 and not table.lenient:
             raise Slow
         ext, p = record(cls, b, p, e, o)
         out.append(ext)
+        before.add(cls)
         if header < 0x80:
             return out, p
         del ext.fields["more"]  # the next one shows that it is right
@@ -295,7 +297,7 @@ class _Emitter:
                 self.window(item.name)
             case model.Bytes():
                 self.emit(f"q = {'e' if item.length is None else 'p + ' + self.expr(item.length)}")
-                self.emit("if q > e: raise Slow")
+                self.emit(f"if {'p' if item.length is None else 'q'} > e: raise Slow")
                 value = {"zid": "zid(b[p:q])", "bytes": "b[p:q]"}.get(item.form, "b[p:q].decode()")
                 self.emit(f"f[{item.name!r}] = {value}; p = q")
             case model.Repeat():

@@ -24,8 +24,8 @@ class MoreFlag(Bits, Auto):
         Bits.__init__(self, "more", None, 1)
 
     def auto(self, pkt: Any) -> int:
-        chain = pkt.parent.fields.get("exts", ()) if pkt.parent is not None else ()
-        return int(any(ext is pkt for ext in chain[:-1]))
+        chain: list[Any] = pkt.parent.fields.get("exts") or [pkt] if pkt.parent is not None else [pkt]
+        return int(chain[-1] is not pkt)
 
 
 class Extension(Record):
@@ -127,10 +127,10 @@ class ExtTable:
         for cls in sorted(classes, key=lambda c: c.after is None):  # the more particular first
             self.by_identity.setdefault(cls.identity(), []).append(cls)
 
-    def pick(self, header: int, before: list[Any]) -> type[Extension] | None:
-        """The class for a header byte after the extensions ``before``; None for the reserved encoding."""
+    def pick(self, header: int, before: set[type]) -> type[Extension] | None:
+        """The class for a header byte after extensions of the classes ``before``; None for the reserved encoding."""
         for cls in self.by_identity.get(header & 0x7F, ()):
-            if cls.after is None or any(isinstance(e, cls.after) for e in before):
+            if cls.after is None or cls.after in before:
                 return cls
         return UNKNOWN.get(header >> 5 & 3)
 
@@ -156,11 +156,12 @@ class ExtChain(InnerList):
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
         table = self.table(pkt)
         chain: list[Any] = []
+        before: set[type] = set()
         more = 1
         while more:
             if not s:
                 raise WireFault(FaultKind.CHAIN_CUT, s, chain)
-            cls = table.pick(s[0], chain)
+            cls = table.pick(s[0], before)
             if cls is None:
                 raise WireFault(FaultKind.RESERVED_ENCODING, s, chain)
             if chain:
@@ -171,6 +172,7 @@ class ExtChain(InnerList):
             more = s[0] >> 7
             s = take_padding(ext)
             chain.append(ext)
+            before.add(type(ext))
             if stopped(ext):
                 raise WireFault(None, s, chain)
             if not cls.known and ext.mandatory and not table.lenient:

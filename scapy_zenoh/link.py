@@ -317,6 +317,14 @@ class ZenohSerialFrame(_Carrier):
         return f"serial {step}" if step else _Carrier.mysummary(self)
 
 
+def _unstuffed(wire: bytes) -> bytes:
+    """A frame without its stuffing; empty when it is not stuffed as it should be."""
+    try:
+        return bytes(cobs.decode(wire))
+    except cobs.DecodeError:
+        return b""
+
+
 class StuffedFrames(InnerList):
     """Serial frames as they are on the line: COBS, each ended by a zero byte."""
 
@@ -327,11 +335,12 @@ class StuffedFrames(InnerList):
         *stuffed, rest = s.split(b"\0")
         for wire in stuffed:
             frame: Any = Malformed(wire, _internal=1, _parent=pkt)
-            try:
-                if wire:  # a zero byte alone is an idle line
-                    frame = ZenohSerialFrame(cobs.decode(wire), _internal=1, _parent=pkt)
-            except cobs.DecodeError:
-                frame.note(FaultKind.BAD_LENGTH)
+            if wire:  # a zero byte alone is an idle line
+                plain = _unstuffed(wire)
+                if plain:
+                    frame = ZenohSerialFrame(plain, _internal=1, _parent=pkt)
+                else:
+                    frame.note(FaultKind.BAD_LENGTH)
             frames.append(frame)
         return rest, Remembered(frames, b"", s[: len(s) - len(rest)])
 
@@ -345,12 +354,7 @@ class StuffedFrames(InnerList):
     @staticmethod
     def _unchanged(frame: Any, wire: bytes) -> bool:
         plain = bytes(frame)
-        if isinstance(frame, Malformed):
-            return plain == wire
-        try:
-            return bool(wire) and plain == cobs.decode(wire)
-        except cobs.DecodeError:
-            return False
+        return plain == wire if isinstance(frame, Malformed) else bool(plain) and plain == _unstuffed(wire)
 
     def do_copy(self, x: Any) -> Any:
         copied = InnerList.do_copy(self, x)

@@ -59,6 +59,7 @@ class Lane:
         if ahead > self.window:
             self._far(sn)
             return
+        self.jump = None
         last = self.last or 0
         for step in range(1, ahead):
             skipped = (last + step) & self.mask

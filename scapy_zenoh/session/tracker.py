@@ -131,6 +131,7 @@ class Link:
     session: Session = field(init=False)
     side_of: tuple[int, int] = (0, 1)  # direction -> side of the session
     offers: list[Offer | None] = field(default_factory=lambda: [None, None])
+    answer: Offer | None = None  # that of the INIT ack
     zids: list[str | None] = field(default_factory=lambda: [None, None])
     roles: list[str | None] = field(default_factory=lambda: [None, None])
     switched: list[bool] = field(default_factory=lambda: [False, False])  # OPEN was sent in this direction
@@ -250,35 +251,39 @@ class Tracker:
         link.opened = link.opened if link.opened is not None else time
         own = self._side(link, direction)
         own.zid, own.whatami, own.region = record.zid, record.whatami, record.offer.region
-        syn = link.offers[1 - direction]
         if record.kind == "init_ack":
-            if syn is not None:
-                self._join_session(link, syn, record.offer, time)
-            else:  # an INIT ack repeats only what was asked for: it is enough to know the mode
-                link.session.negotiate(record.offer, record.offer)
-                link.handshake = True
+            link.answer = record.offer
+        elif record.fault:
+            link.offers[direction] = None  # what it asked for is known from the answer
+        if link.answer is None or link.session.known:
+            return
+        if None in link.zids:  # an INIT ack repeats only what was asked for: it is enough to know the mode
+            link.session.negotiate(link.answer, link.answer)
+            link.handshake = True
+        else:
+            asked = link.offers[0] if link.offers[1] is link.answer else link.offers[1]
+            self._join_session(link, asked or link.answer, link.answer, time)
 
     def _join_session(self, link: Link, syn: Offer, ack: Offer, time: int) -> None:
         zids = [zid or "" for zid in link.zids]
         low = 0 if _rank(zids[0]) <= _rank(zids[1]) else 1
         pair = (zids[low], zids[1 - low])
         provisional = link.session
+        ends = (provisional.sides[low], provisional.sides[1 - low])
         session = self._current.get(pair)
         multilink = syn.multilink and ack.multilink
         if session is None or session.closed is not None or not (multilink and session.multilink):
-            session = self._new_session(f"{pair[0]}-{pair[1]}#{self._epochs[pair]}", known=True)
+            session = self._new_session(f"{pair[0]}-{pair[1]}#{self._epochs[pair]}", known=True, sides=ends)
             self._epochs[pair] += 1
             self._current[pair] = session
             session.opened = time
             session.negotiate(syn, ack)
-            for side, end in ((0, low), (1, 1 - low)):
-                session.sides[side].zid = zids[end]
-                session.sides[side].whatami = link.roles[end]
-                offer = link.offers[end]
-                session.sides[side].region = offer.region if offer else None
+        else:
+            for side, end in zip(session.sides, ends, strict=True):
+                side.messages += end.messages
+                for number, name in end.keys.names.items():
+                    side.keys.declare(number, name)
         session.counts.update(provisional.counts)
-        for side in (0, 1):
-            session.sides[side].messages += provisional.sides[low if side == 0 else 1 - low].messages
         if provisional in self.sessions:
             self.sessions.remove(provisional)
         session.links.append(link)
@@ -435,8 +440,10 @@ class Tracker:
     def _side(self, link: Link, direction: int) -> Side:
         return link.session.sides[link.side_of[direction]]
 
-    def _new_session(self, name: str, known: bool, multicast: bool = False) -> Session:
-        sides = (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
+    def _new_session(
+        self, name: str, known: bool, multicast: bool = False, sides: tuple[Side, Side] | None = None
+    ) -> Session:
+        sides = sides or (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
         session = Session(name, sides, known, multicast)
         if len(self.sessions) >= self.limits.sessions:
             self.sessions = [old for old in self.sessions if not old.settled]
