@@ -26,6 +26,7 @@ from scapy_zenoh.fields import (
     VLEWindow,
     counted,
     opt,
+    text_to_wire,
     vle_encode,
 )
 from scapy_zenoh.message import DATA, Family, Message, Record, RecordList, Variants
@@ -157,7 +158,7 @@ class _AnnouncedSize(VLEWindow):
 
     def auto(self, pkt: Any) -> int:
         number = int(pkt.getfieldval("encoding_id") or 0) << 1 | pkt.getfieldval("S")
-        schema = len(pkt.schema.encode()) + 1 if pkt.schema is not None else 0
+        schema = len(text_to_wire(pkt.schema)) + 1 if pkt.schema is not None else 0
         return len(vle_encode(number)) + schema + sum(1 + sliced_length([p]) for p in pkt.slices)
 
 

@@ -24,8 +24,8 @@ class MoreFlag(Bits, Auto):
         Bits.__init__(self, "more", None, 1)
 
     def auto(self, pkt: Any) -> int:
-        chain: list[Any] = pkt.parent.fields.get("exts") or [pkt] if pkt.parent is not None else [pkt]
-        return int(chain[-1] is not pkt)
+        chain = pkt.parent.fields.get("exts", ()) if pkt.parent is not None else ()
+        return int(any(ext is pkt for ext in chain[:-1]))
 
 
 class Extension(Record):
@@ -44,8 +44,15 @@ class Extension(Record):
         default = {f.name: f.default for f in cls.fields_desc}
         return int(default["enc"] << 5 | default["mandatory"] << 4 | default["eid"])
 
-    def mysummary(self) -> str:
-        return str(self.name)
+    def in_chain(self, more: int) -> bytes:
+        """The bytes, with the "more" bit that the place in a chain wants unless somebody has set another."""
+        if self.fields.get("more") is not None:
+            return bytes(self)
+        self.fields["more"] = more
+        try:
+            return bytes(self)
+        finally:
+            del self.fields["more"]
 
 
 def _header(enc: ExtEncoding, eid: int, mandatory: bool) -> list[Any]:
@@ -181,8 +188,5 @@ class ExtChain(InnerList):
 
     def addfield(self, pkt: Any, s: bytes, val: Any) -> bytes:
         for i, ext in enumerate(val or ()):
-            data = self.element(pkt, ext)
-            if i + 1 < len(val) and isinstance(ext, Extension) and ext.fields.get("more") is None:
-                data = bytes([data[0] | 0x80]) + data[1:]
-            s += data
+            s += ext.in_chain(int(i + 1 < len(val))) if isinstance(ext, Extension) else self.element(pkt, ext)
         return s
