@@ -24,10 +24,10 @@ from scapy_zenoh import (
     transport,
 )
 from scapy_zenoh.fault import Fault, FaultKind
-from scapy_zenoh.fields import VLE, WideText
 from scapy_zenoh.link import bind
 from scapy_zenoh.message import Malformed, Message, Record
 from scapy_zenoh.parsing import LAYERS, parse, rebuild
+from scapy_zenoh.primitives import VLE, WideText
 from scapy_zenoh.scapy_session import ZenohSession
 
 __version__ = "0.1.0"

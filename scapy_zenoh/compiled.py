@@ -18,7 +18,6 @@ from typing_extensions import assert_never
 
 from scapy_zenoh.expr import Binary, Const, Expr, HasExt, Not, Ref
 from scapy_zenoh.extension import ExtTable
-from scapy_zenoh.fields import zid_from_wire
 from scapy_zenoh.message import (
     Family,
     MessageList,
@@ -27,6 +26,7 @@ from scapy_zenoh.message import (
     take_padding,
     unknown_message,
 )
+from scapy_zenoh.primitives import zid_from_wire
 from scapy_zenoh.schema import model
 from scapy_zenoh.schema.extract import record_of
 

@@ -26,10 +26,9 @@ from scapy_zenoh.fields import (
     VLEWindow,
     counted,
     opt,
-    text_to_wire,
-    vle_encode,
 )
 from scapy_zenoh.message import DATA, Family, Message, Record, RecordList, Variants
+from scapy_zenoh.primitives import text_to_wire, vle_encode
 
 # --- shared-memory payloads ---------------------------------------------------------------------
 

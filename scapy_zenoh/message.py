@@ -21,7 +21,8 @@ from scapy.packet import Packet
 
 from scapy_zenoh.expr import Expr
 from scapy_zenoh.fault import Fault, FaultKind, WireFault, worst
-from scapy_zenoh.fields import VLE, Auto, FixedBits, VLEReserved, owner_name
+from scapy_zenoh.fields import Auto, FixedBits, VLEReserved, owner_name
+from scapy_zenoh.primitives import VLE
 
 
 class Faulty(Packet):
