@@ -149,7 +149,7 @@ class DatagramLink(MessageSource):
         accounting.undecoded(bad)
         accounting.missing_bytes += missing
         accounting.zenoh_packets += 1
-        self.emit(direction, batch, where, framing, cut=bool(missing))
+        self.emit(direction, batch, where, framing, FaultKind.TRUNCATED if missing else None)
 
     def finish(self) -> None:
         """No more datagrams will come."""

@@ -30,9 +30,11 @@ class MessageSource:
         self.link: Link | None = None
         self.batches = [0, 0]
 
-    def emit(self, direction: int, batch: Any, where: Where, framing: str, cut: bool = False) -> None:
-        """Rows of all messages of a batch; ``cut``: its end is missing in the capture."""
+    def emit(self, direction: int, batch: Any, where: Where, framing: str, cut: FaultKind | None = None) -> None:
+        """Rows of all messages of a batch; ``cut``: its end is missing in the capture, which is this fault."""
         ordinal = 0
+        if framing == "compressed" and not batch.C:
+            framing = "plain"  # not worth compressing
         if self.follower.on_batch is not None:
             self.follower.on_batch(batch)
         for message in batch.carried():
@@ -53,12 +55,10 @@ class MessageSource:
             return
         self.batches[direction] += 1
 
-    def _record(self, message: Any, cut: bool) -> MessageRecord:
+    def _record(self, message: Any, cut: FaultKind | None) -> MessageRecord:
         record = record_of(message)
-        if cut and record.fault in CUT:
-            record.fault = "gap" if self.proto != "udp" else "truncated"
-        if cut and isinstance(message, ZenohFragment):
-            record.fault = record.fault or ("gap" if self.proto != "udp" else "truncated")
+        if cut is not None and (record.fault in CUT or isinstance(message, ZenohFragment) and record.fault is None):
+            record.fault = str(cut)
         return record
 
     def _reassemble(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> int:

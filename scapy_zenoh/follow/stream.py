@@ -316,7 +316,7 @@ class StreamLink(MessageSource):
         left = self.skip[direction]
         self.told[direction] = bool(left)
         if not left and tape.data and not self.lost[direction]:
-            left = self._cut_batch(direction)
+            left = self._cut_batch(direction, FaultKind.GAP)
         elif tape.data:
             self._undecoded(direction, len(tape.data))
         self.skip[direction] = max(left - count, 0)
@@ -325,7 +325,7 @@ class StreamLink(MessageSource):
             self.told[direction] = True
         self.tried[direction] = 0
 
-    def _cut_batch(self, direction: int) -> int:
+    def _cut_batch(self, direction: int, cut: FaultKind) -> int:
         """Read the beginning of a batch whose end is missing; returns how many bytes of it are still to come."""
         tape = self.tapes[direction]
         framing, size = self._next(direction)
@@ -337,13 +337,13 @@ class StreamLink(MessageSource):
         self.told[direction] = True
         if not content or framing == "compressed":
             accounting.undecoded(len(data))
-            self.unknown(direction, where, str(FaultKind.GAP), framing)
+            self.unknown(direction, where, str(cut), framing)
         else:
             batch = frames.DATAGRAM[framing](content)
             bad = min(undecoded_of(batch), len(content))
             accounting.decoded(len(data) - bad)
             accounting.undecoded(bad)
-            self.emit(direction, batch, where, framing, cut=True)
+            self.emit(direction, batch, where, framing, cut)
         return 0 if size is None else size - len(data)
 
     # -- the end --
@@ -389,7 +389,7 @@ class StreamLink(MessageSource):
                 self.lost[direction] = self.told[direction] = True
                 self.tried[direction] = 0
                 return
-        self._cut_batch(direction)
+        self._cut_batch(direction, FaultKind.TRUNCATED)
 
     def close(self, time: int) -> None:
         """The connection is over."""
