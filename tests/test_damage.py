@@ -218,6 +218,7 @@ def carried(carrier: type[Packet]) -> list[bytes]:
 # --- damaged ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_message
 def test_flipped_bits_lose_nothing(layer: str, cls: type[Message]) -> None:
     for data in examples(layer, cls):
@@ -415,6 +416,7 @@ def compressed(content: bytes) -> bytes:
     return len(packed).to_bytes(2, "little") + packed
 
 
+@pytest.mark.slow
 def test_compressed_batch_of_65535_messages_is_read() -> None:
     with soon():
         batch = ZenohCompressedBatch(compressed(65535 * b"\x04"))
