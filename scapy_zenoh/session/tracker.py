@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,6 +26,7 @@ class Limits:
     keys: int = 100_000
     entities: int = 100_000
     requests: int = 10_000
+    answered: int = 256
     sessions: int = 100_000  # of the whole recording
     reassembly: int = 64 << 20
     findings: int = 10_000
@@ -65,6 +66,7 @@ class Side:
     entities: dict[tuple[str, int], str | None] = field(default_factory=dict)
     declared: Counter[str] = field(default_factory=Counter)
     queries: dict[int, Query] = field(default_factory=dict)
+    answered: deque[int] = field(default_factory=deque)  # ids of finished queries, kept to notice late replies
     interests: dict[int, str | None] = field(default_factory=dict)
     lanes: dict[tuple[int, bool], Lane] = field(default_factory=dict)
     assemblers: dict[tuple[int, bool], Assembler] = field(default_factory=dict)
@@ -357,8 +359,8 @@ class Tracker:
         if record.request_id is None:
             return
         if len(side.queries) >= self.limits.requests:
-            side.queries.pop(next(iter(side.queries)))
-            self._find("limit", link.session, link, "request table full")
+            self._find("limit", link.session, link, f"request {record.request_id} not remembered: too many are open")
+            return
         side.queries[record.request_id] = Query(record.key, time)
 
     def _response(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
@@ -377,6 +379,11 @@ class Tracker:
         if query is not None and query.finished is None:
             query.finished = time
             link.session.queries_done["answered" if query.replies else "empty"] += 1
+            asker.answered.append(record.request_id or 0)
+            if len(asker.answered) > self.limits.answered:
+                old = asker.answered.popleft()
+                if old in asker.queries and asker.queries[old].finished is not None:
+                    del asker.queries[old]
 
     def _interest(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         side = self._side(link, direction)
