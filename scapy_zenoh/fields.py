@@ -604,6 +604,7 @@ class Repeat(Field[Any, Any]):
 
     def __init__(self, name: str, element: VLEField | CountedText, count: Expr) -> None:
         self.element, self.count = element, count
+        element.name = name  # errors name the list
         Field.__init__(self, name, [], "<B")
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:

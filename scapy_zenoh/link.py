@@ -409,8 +409,8 @@ def _opening_of(data: bytes) -> type[Packet] | None:
     header = data[2]
     if data[2:4] == b"\0\0" and (NETWORK.pick(data[4:]) or data[4] in (0x03, 0x04, 0x23)):
         return ZenohLowLatencyStream
-    if header & 0x1F == TransportId.INIT and data[3] == PROTOCOL_VERSION:
-        return ZenohStream
+    if header & 0x1F == TransportId.INIT and data[3] == PROTOCOL_VERSION and data[1] < 0x10:
+        return ZenohStream  # no INIT is longer than 4 kB
     if header == 0x01 or header == 0x00 and TRANSPORT.pick(data[3:]) not in (None, ZenohTransportOam):
         return ZenohCompressedStream
     known = TRANSPORT.pick(data[2:])
