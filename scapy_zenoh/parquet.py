@@ -14,7 +14,7 @@ _INTEGERS = {
     "frame": "int64", "time": "int64", "sport": "int32", "dport": "int32", "batch": "int64", "msg": "int32",
     "priority": "int8", "key_scope": "int64", "entity_id": "int64", "request_id": "int64", "interest_id": "int64",
     "payload_len": "int64", "timestamp_time": "int64", "source_eid": "int64", "source_sn": "int64",
-    "responder_eid": "int64", "fragments": "int32",
+    "responder_eid": "int64", "fragments": "int32", "fault_offset": "int64",
 }  # fmt: skip
 #: Numbers of 64 bits without sign.
 _WIDE = ("sn", "timeout_ms", "budget")

@@ -67,6 +67,7 @@ class Recording:
                 *({"link": link.id, "proto": link.proto, "session": link.session.id} for link in self.follower.links),
                 *({**entry, "opaque": True} for entry in self.follower.opaque.values()),
             ],
+            "gaps": list(self.follower.gaps),
             "findings": [
                 {"kind": f.kind, "session": f.session, "link": f.link, "detail": f.detail} for f in tracker.findings
             ],

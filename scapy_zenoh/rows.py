@@ -36,7 +36,7 @@ RECORD_COLUMNS = (
     "parameters", "target", "consolidation", "timeout_ms", "budget",
     "whatami", "locators", "reason", "responder_zid", "responder_eid", "interest_mode", "interest_options",
     "fragments", "compressed", "lowlatency", "shm",
-    "fault",
+    "fault", "fault_offset",
 )  # fmt: skip
 
 COLUMNS = ORIGIN_COLUMNS + RECORD_COLUMNS

@@ -115,6 +115,13 @@ def overview(summary: dict[str, Any], ladders: dict[str, list[tuple[int, str, st
         yield "Links that cannot be read:"
         for link in opaque:
             yield f"  {link['link']}  {link['bytes']:,} bytes of {link['proto'].upper()}"
+    if summary["gaps"]:
+        yield ""
+        yield "Missing in the capture:"
+        for gap in summary["gaps"][:10]:
+            yield f"  {gap['bytes']:,} bytes from {gap['src']} after the first {gap['offset']:,} ({gap['link']})"
+        if len(summary["gaps"]) > 10:
+            yield f"  ... {len(summary['gaps']) - 10} more"
     if summary["findings"]:
         yield ""
         yield "Findings:"

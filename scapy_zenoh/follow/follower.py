@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,8 @@ from scapy_zenoh.session.tracker import Link, Tracker
 from scapy_zenoh.streams import Chunk, Closed, Opened, TcpStreams
 from scapy_zenoh.tls import Decryptor, Plain
 
+#: Holes that are remembered one by one.
+MAX_GAPS = 1000
 #: UDP conversations that are remembered; those that have not turned out to be Zenoh are forgotten first.
 MAX_CONVERSATIONS = 1 << 16
 
@@ -65,6 +67,8 @@ class Follower:
         self.udp_ports = {*UDP_PORTS, *ports}
         self.scouting_ports = set(SCOUTING_PORTS)
         self.opaque: dict[str, dict[str, Any]] = {}
+        #: Holes in streams: link, who sent the bytes, their place in that direction, and how many are missing.
+        self.gaps: deque[dict[str, Any]] = deque(maxlen=MAX_GAPS)
         self.links: list[Link] = []
         self._streams = TcpStreams()
         self._tcp: dict[str, StreamLink] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scapy_zenoh import framing as frames
 from scapy_zenoh.fault import FaultKind
@@ -39,8 +39,9 @@ class StreamLink(MessageSource):
         self.told = [False, False]  # the fault that lost it has its row
         self.tried = [0, 0]  # how much there was when the next batch was last looked for
         self.sockets: tuple[WebSocketReader, WebSocketReader] | None = None
-        self.undecided_missing = 0
+        self.undecided_gaps: list[dict[str, Any]] = []
         self.undecided_packets = 0
+        self.place = [0, 0]  # in the stream, what is missing included
 
     @property
     def known_port(self) -> bool:
@@ -58,6 +59,8 @@ class StreamLink(MessageSource):
             return
         if chunk.gap:
             self._gap(direction, chunk.gap, where)
+            self.place[direction] += chunk.gap
+        self.place[direction] += len(chunk.data)
         if not chunk.data:
             return
         if self.link is None:
@@ -122,7 +125,8 @@ class StreamLink(MessageSource):
     def _settle(self, final: bool) -> None:
         self.kind = "zenoh"
         self.link = self.follower.new_link(Link(self.name, self.proto, ordered=True))
-        self.follower.accounting.missing_bytes += self.undecided_missing
+        for gap in self.undecided_gaps:
+            self._missing(gap)
         self.follower.accounting.zenoh_packets += self.undecided_packets
         self.tried = [0, 0]
         order = (0, 1) if self.initiator in (None, 0) else (1, 0)
@@ -300,12 +304,14 @@ class StreamLink(MessageSource):
 
     def _gap(self, direction: int, count: int, where: Where) -> None:
         """Bytes of the stream are missing here."""
+        src, sport = self.ends.low if direction == 0 else self.ends.high
+        gap = {"link": self.name, "src": f"{src}:{sport}", "offset": self.place[direction], "bytes": count}
         if self.kind == "undecided":
-            self.undecided_missing += count
+            self.undecided_gaps.append(gap)
             self.tapes[direction].take(len(self.tapes[direction].data))
             self.lost[direction] = True
             return
-        self.follower.accounting.missing_bytes += count
+        self._missing(gap)
         if self.kind == "websocket":
             assert self.sockets is not None
             self.sockets[direction].broken = True
@@ -324,6 +330,11 @@ class StreamLink(MessageSource):
         if left >= count and left:
             self.told[direction] = True
         self.tried[direction] = 0
+
+    def _missing(self, gap: dict[str, Any]) -> None:
+        """Bytes of a Zenoh link are not in the capture."""
+        self.follower.accounting.missing_bytes += gap["bytes"]
+        self.follower.gaps.append(gap)
 
     def _cut_batch(self, direction: int, cut: FaultKind) -> int:
         """Read the beginning of a batch whose end is missing; returns how many bytes of it are still to come."""

@@ -79,7 +79,7 @@ class MessageRecord:
     gossip: list[str] = field(default_factory=list)
     #: CLOSE: of the whole session.
     whole_session: bool = False
-    #: Where its fault stands, counted from the start of the message, and the bytes it stopped at.
+    #: Where its fault stands, counted from the start of the message (or of the extension) that has it.
     fault_offset: int | None = None
 
     # -- filled in by the session --
