@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scapy_zenoh import framing as frames
+from scapy_zenoh.common import PROTOCOL_VERSION
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.follow.source import MessageSource, undecoded_of
 from scapy_zenoh.follow.tape import Ends, Tape, Where
@@ -110,9 +111,7 @@ class StreamLink(MessageSource):
         if self.initiator is not None and not self.lost[direction]:
             size = frames.size_at(data, 0, "plain")
             if size is not None and size <= len(data):
-                messages = frames.BATCH["plain"](data[:size]).carried()
-                whole = len(messages) == 1 and isinstance(messages[0], ZenohInit) and not messages[0].fault
-                if whole and messages[0].version == 9:
+                if _opens(frames.BATCH["plain"](data[:size])):
                     return True
             if not self.known_port:
                 return False
@@ -200,7 +199,8 @@ class StreamLink(MessageSource):
         assert self.sockets is not None
         for content in self.sockets[direction].feed(data):
             if self.link is None:
-                if not content or stopped(frames.DATAGRAM["plain"](content)):
+                first = frames.DATAGRAM["plain"](content)
+                if not content or not (_opens(first) or self.known_port and not stopped(first)):
                     continue
                 self.link = self.follower.new_link(Link(self.name, "ws", ordered=True))
                 self.follower.accounting.zenoh_packets += 1
@@ -409,3 +409,10 @@ class StreamLink(MessageSource):
         if self.link is not None:
             self.follower.tracker.close_link(self.link, time)
             self.follower.tracker.forget_link(self.link)
+
+
+def _opens(batch: Any) -> bool:
+    """True for a batch that is an INIT to its last byte, and nothing else."""
+    messages = batch.carried()
+    first = messages[0] if len(messages) == 1 else None
+    return isinstance(first, ZenohInit) and not first.fault and first.version == PROTOCOL_VERSION
