@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -54,7 +55,7 @@ class Decryptor:
         command = [str(self._tshark), "-n", "-r", str(path), "-o", f"tls.keylog_file:{self._keylog}", "-Y", "data.data"]
         command += ["-T", "fields", *(part for name in _FIELDS for part in ("-e", name))]
         with tempfile.TemporaryDirectory() as no_profile:  # plugins of the user would take the data
-            environment = {"WIRESHARK_CONFIG_DIR": no_profile, "PATH": "/usr/bin:/bin:/usr/local/bin"}
+            environment = {**os.environ, "WIRESHARK_CONFIG_DIR": no_profile}
             with subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
             ) as process:
