@@ -1,0 +1,693 @@
+-- For the other parts: LEARN BATCH WHOLE_OF ONLY_END read_whole new_link side framing_of lane_key generated forget_sessions
+--
+-- What the session knows: ids of both ends, keys behind numbers, questions and answers, fragments, sequence numbers.
+--
+-- Packets are first read in the order of the capture; only then is anything learnt. What was known at a message is
+-- kept as its facts, by packet, batch and message, so that a packet looks the same whenever it is dissected again.
+
+local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED = 100000, 10000, 256
+local MAX_RUNS, MAX_WAITING, MAX_REASSEMBLY = 4, 256, 67108864
+local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
+local WINDOW = 64 -- how far a late sequence number may lag behind
+local DEFAULT_LANE = 5
+
+local SESSIONS = {} -- newest session by the ids of both ends
+
+local NOTES = {
+  {"late_capture", "The capture began after the handshake: what was negotiated and declared is not known"},
+  {"sequence_gap", "Sequence numbers are missing"},
+  {"sn_over_resolution", "The sequence number does not fit the negotiated resolution"},
+  {"reply_after_final", "A reply after RESPONSE_FINAL"},
+  {"final_missing", "No RESPONSE_FINAL for this request"},
+  {"batch_too_large", "The batch is larger than negotiated"},
+  {"unresolved_key", "The declaration of this number was not seen"},
+  {"incomplete_fragments", "A message in fragments was not completed"},
+  {"limit", "Too much to remember"},
+}
+for _, pair in ipairs(NOTES) do
+  expert_field("note." .. pair[1], pair[2], expert.group.SEQUENCE, expert.severity.NOTE)
+end
+expert_field("malformed", "Malformed: the rest of the batch cannot be read", expert.group.MALFORMED, expert.severity.ERROR)
+
+-- Links and sessions -----------------------------------------------------------------------------
+
+local function new_side()
+  return {keys = {}, key_count = 0, entities = {}, queries = {}, open_queries = 0, answered = {}, interests = {},
+    lanes = {}, assemblers = {}}
+end
+
+local function new_session(sides)
+  return {sides = sides or {new_side(), new_side()}, links = {}, mask = MASK[2], patch = 0}
+end
+
+-- A link: one connection, or the datagrams between two ends. Direction 1 is from the end that was seen first.
+function new_link(ordered, multicast)
+  local link = {ordered = ordered, multicast = multicast, offers = {}, zids = {}, switched = {}, side_of = {1, 2},
+    session = new_session()}
+  link.session.links[1] = link
+  return link
+end
+
+function side(link, direction)
+  return link.session.sides[link.side_of[direction]]
+end
+
+-- How the next batch of a direction is written.
+function framing_of(link, direction)
+  if link.framing then return link.framing end
+  if not link.switched[direction] or not link.handshake then return "plain" end
+  local session = link.session
+  return session.low_latency and "lowlatency" or session.compression and "compressed" or "plain"
+end
+
+local function close_link(link)
+  link.closed = true
+  for _, other in ipairs(link.session.links) do
+    if not other.closed then return end
+  end
+  link.session.closed = true
+end
+
+local function negotiate(session, syn, ack)
+  session.qos = syn.lanes and ack.lanes
+  session.compression = syn.compression and ack.compression
+  session.low_latency = syn.low_latency and ack.low_latency
+  session.multilink = syn.multilink and ack.multilink
+  session.patch, session.mask, session.batch_size = ack.patch, ack.mask, ack.batch_size
+end
+
+-- An id as Zenoh prints it.
+function printed(id)
+  if not id then return nil end
+  local digits = string.gsub(id, "^0+", "")
+  return digits ~= "" and digits or "0"
+end
+
+local function rank_below(a, b)
+  return #a < #b or #a == #b and a <= b
+end
+
+local function offer_of(v)
+  local exts = v.exts or {}
+  local link = exts["ext.qos_link"] or {}
+  return {
+    lanes = exts["ext.lanes"] ~= nil or (link.lanes or 0) + (link.has_priorities or 0) + (link.has_reliability or 0) > 0,
+    compression = exts["ext.compression"] ~= nil,
+    low_latency = exts["ext.low_latency"] ~= nil,
+    multilink = exts["ext.init_syn_multi_link"] ~= nil or exts["ext.init_ack_multi_link"] ~= nil,
+    patch = exts["ext.patch"] and exts["ext.patch"].patch or 0,
+    mask = MASK[v.sn_resolution or 2],
+    batch_size = v.batch_size or 65535,
+  }
+end
+
+local function join_session(link, syn, ack)
+  local zids = link.zids
+  local low = rank_below(zids[1], zids[2]) and 1 or 2
+  local pair = zids[low] .. "-" .. zids[3 - low]
+  local ends = {link.session.sides[low], link.session.sides[3 - low]}
+  local session = SESSIONS[pair]
+  if session and not session.closed and session.multilink and syn.multilink and ack.multilink then
+    for i = 1, 2 do
+      for number, key in pairs(ends[i].keys) do session.sides[i].keys[number] = key end
+    end
+  else
+    session = new_session(ends)
+    SESSIONS[pair] = session
+    negotiate(session, syn, ack)
+  end
+  session.known = true
+  session.links[#session.links + 1] = link
+  link.session, link.handshake = session, true
+  link.side_of = low == 1 and {1, 2} or {2, 1}
+end
+
+-- Keys -------------------------------------------------------------------------------------------
+
+local function lookup(owner, scope, suffix)
+  local key = owner.keys[scope]
+  if key then return key.name .. (suffix or ""), key.frame end
+end
+
+-- The key expression of scope and suffix, and the packet that declared the scope.
+local function resolve(link, direction, scope, suffix, mapping)
+  if not scope then return nil end
+  if scope == 0 then return suffix or "" end
+  if mapping == 0 then
+    if link.multicast then return nil end
+    direction = 3 - direction
+  end
+  return lookup(side(link, direction), scope, suffix)
+end
+
+-- DECLARE KEYEXPR does not say whose table its scope is from: the receiver's, else the sender's.
+local function declared_key(link, direction, v)
+  if not v.scope then return nil end
+  if v.scope == 0 then return v.suffix or "" end
+  if not link.multicast then
+    local key, frame = lookup(side(link, 3 - direction), v.scope, v.suffix)
+    if key then return key, frame end
+  end
+  return lookup(side(link, direction), v.scope, v.suffix)
+end
+
+local function remember_key(owner, number, name, frame)
+  if not owner.keys[number] then
+    if owner.key_count >= MAX_KEYS then return false end
+    owner.key_count = owner.key_count + 1
+  end
+  owner.keys[number] = {name = name, frame = frame}
+  return true
+end
+
+-- Sequence numbers -------------------------------------------------------------------------------
+
+function lane_key(session, v)
+  local lane = v.exts and v.exts["ext.lane"]
+  local priority = session.qos == false and DEFAULT_LANE or lane and lane.priority or DEFAULT_LANE
+  return priority * 2 + (v.R or 1)
+end
+
+-- The last fragment of a message is followed by a number that is not used.
+local function after_fragments(lane, number)
+  return lane.ends[(number - 1) % (lane.mask + 1)]
+end
+
+-- A number far from the others: damage, or many missing. The next one decides. Returns how many are missing.
+local function far(lane, sn)
+  local size, missing = lane.mask + 1, 0
+  local step = lane.jump and (sn - lane.jump) % size
+  if step == 1 or step == 2 then
+    missing = (lane.jump - lane.last) % size - 1
+    lane.last, lane.jump = sn, nil
+  else
+    lane.jump = sn
+  end
+  return missing
+end
+
+-- Takes the number of a FRAME or FRAGMENT; returns how many turned out to be missing.
+local function see(lane, sn, ends_fragments, ordered)
+  local size = lane.mask + 1
+  local width = min(WINDOW, floor(size / 4))
+  if sn > lane.mask then return 0 end
+  if ends_fragments then lane.ends[sn] = true end
+  if not lane.last then
+    lane.last = sn
+    return 0
+  end
+  local ahead = (sn - lane.last) % size
+  if ahead == 0 then return 0 end
+  if ahead > floor(lane.mask / 2) then
+    if lane.awaited[sn] then
+      lane.awaited[sn] = nil
+    elseif (lane.last - sn) % size > width then
+      return far(lane, sn)
+    end
+    return 0
+  end
+  if ahead > width then return far(lane, sn) end
+  lane.jump = nil
+  local missing = 0
+  for step = 1, ahead - 1 do
+    local skipped = (lane.last + step) % size
+    if not after_fragments(lane, skipped) then
+      if ordered then missing = missing + 1 else lane.awaited[skipped] = true end
+    end
+  end
+  lane.last = sn
+  if next(lane.awaited) then
+    for number in pairs(lane.awaited) do
+      if (sn - number) % size > width then
+        lane.awaited[number] = nil
+        if not after_fragments(lane, number) then missing = missing + 1 end
+      end
+    end
+  end
+  lane.age = lane.age + 1
+  if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
+    lane.age = 0
+    for number in pairs(lane.ends) do
+      if (sn - number) % size > width then lane.ends[number] = nil end
+    end
+  end
+  return missing
+end
+
+local function ordered_session(session)
+  return #session.links < 2 and session.links[1] ~= nil and session.links[1].ordered
+end
+
+-- Fragments --------------------------------------------------------------------------------------
+
+-- Adds slices to a run as long as they follow each other; returns the message when it is complete.
+local function extend(assembler, run, sn, slice)
+  while true do
+    run.slices[#run.slices + 1] = slice.bytes
+    run.frames[#run.frames + 1] = slice.frame
+    run.size = run.size + #slice.bytes
+    slice.run, slice.bytes = run, nil
+    if not slice.more then
+      local whole = concat(run.slices)
+      run.slices = {}
+      return whole, run
+    end
+    if run.size > MAX_REASSEMBLY then
+      run.slices = {}
+      return nil, nil, "limit"
+    end
+    sn = (sn + 1) % (assembler.mask + 1)
+    slice = assembler.waiting[sn]
+    if not slice then break end
+    assembler.waiting[sn] = nil
+    assembler.waiting_count = assembler.waiting_count - 1
+  end
+  local lost
+  if #assembler.order >= MAX_RUNS then
+    assembler.runs[table.remove(assembler.order, 1)] = nil
+    lost = "incomplete_fragments"
+  end
+  assembler.runs[sn] = run
+  assembler.order[#assembler.order + 1] = sn
+  return nil, nil, lost
+end
+
+local function take_run(assembler, sn)
+  local run = assembler.runs[sn]
+  if run then
+    assembler.runs[sn] = nil
+    for i, number in ipairs(assembler.order) do
+      if number == sn then table.remove(assembler.order, i) break end
+    end
+  end
+  return run
+end
+
+-- Takes a fragment; returns the whole message and its run when this completes it, else maybe a finding.
+local function assemble(assembler, sn, slice, first, drop)
+  if drop then
+    return nil, nil, take_run(assembler, sn) and "incomplete_fragments" or nil
+  end
+  local run
+  if first then
+    assembler.marked = true
+    run = {slices = {}, frames = {}, size = 0}
+  else
+    run = take_run(assembler, sn)
+    if not run and not assembler.marked and #assembler.order == 0 and assembler.waiting_count == 0 then
+      run = {slices = {}, frames = {}, size = 0} -- releases before 1.0.4 do not mark the first
+    end
+  end
+  if run then return extend(assembler, run, sn, slice) end
+  if not assembler.waiting[sn] then assembler.waiting_count = assembler.waiting_count + 1 end
+  assembler.waiting[sn] = slice
+  if assembler.waiting_count > MAX_WAITING then
+    assembler.waiting, assembler.waiting_count = {}, 0
+    return nil, nil, "limit"
+  end
+end
+
+-- What each kind of message does -----------------------------------------------------------------
+--
+-- A handler takes the batch it is in (link, direction, frame, time) and the message, and returns its facts.
+
+LEARN = {}
+
+local function with_note(facts, name, about)
+  facts = facts or {}
+  facts.notes = facts.notes or {}
+  facts.notes[#facts.notes + 1] = {name, about}
+  return facts
+end
+
+function LEARN.init(batch, v)
+  local link, direction = batch.link, batch.direction
+  if not v.zid then return end
+  local id = printed(v.zid)
+  local offer = offer_of(v)
+  link.offers[direction], link.zids[direction] = offer, id
+  side(link, direction).zid = id
+  if v.A == 1 then
+    link.answer = offer
+  elseif v.fault then
+    link.offers[direction] = nil -- what it asked for is known from the answer
+  end
+  if not link.answer or link.session.known then return end
+  if not (link.zids[1] and link.zids[2]) then
+    negotiate(link.session, link.answer, link.answer)
+    link.handshake = true
+  else
+    local asked = link.offers[2]
+    if asked == link.answer then asked = link.offers[1] end
+    join_session(link, asked or link.answer, link.answer)
+  end
+end
+
+function LEARN.open(batch, v)
+  if v.fault or not v.initial_sn then return end
+  local own = side(batch.link, batch.direction)
+  own.initial_sn = own.initial_sn or v.initial_sn
+  batch.link.switched[batch.direction] = true
+end
+
+function LEARN.join(batch, v)
+  local link = batch.link
+  if not v.zid then return end
+  local id = printed(v.zid)
+  if link.zids[1] ~= id or link.session.closed then
+    link.session = new_session()
+    link.session.links[1], link.session.known = link, true
+    link.zids[1], link.closed = id, false
+    link.session.sides[1].zid = id
+  end
+  local session = link.session
+  session.qos = v.exts ~= nil and v.exts["ext.join_lanes"] ~= nil
+  session.patch = v.exts and v.exts["ext.patch"] and v.exts["ext.patch"].patch or 0
+  session.mask, session.batch_size = MASK[v.sn_resolution or 2], v.batch_size or 8192
+end
+
+function LEARN.close(batch, v)
+  local session, facts = batch.link.session, nil
+  for _, one in ipairs(session.sides) do
+    for id, query in pairs(one.queries) do
+      if not query.final then facts = with_note(facts, "final_missing", "request #" .. id .. " in packet " .. query.frame) end
+    end
+  end
+  if v.S == 1 then
+    for _, other in ipairs(session.links) do other.closed = true end
+  end
+  close_link(batch.link)
+  return facts
+end
+
+local function carrier(batch, v)
+  if not v.sn or v.fault then return end
+  local session, own, facts = batch.link.session, side(batch.link, batch.direction), nil
+  local key = lane_key(session, v)
+  local lane = own.lanes[key]
+  if not lane then
+    lane = {mask = session.mask, awaited = {}, ends = {}, age = 0}
+    own.lanes[key] = lane
+    if own.initial_sn and session.known then
+      lane.last = (own.initial_sn - 1) % (session.mask + 1)
+    end
+  end
+  if v.sn > session.mask then facts = with_note(facts, "sn_over_resolution", string.format("%.0f", v.sn)) end
+  local missing = see(lane, v.sn, v.record == "fragment" and v.M == 0, ordered_session(session))
+  if missing > 0 then
+    facts = with_note(facts, "sequence_gap", string.format("%d before or around %.0f", missing, v.sn))
+  end
+  return facts, own, key
+end
+
+function LEARN.frame(batch, v)
+  local facts, own, key = carrier(batch, v)
+  local assembler = own and own.assemblers[key]
+  if assembler and (#assembler.order > 0 or assembler.waiting_count > 0) and ordered_session(batch.link.session) then
+    facts = with_note(facts, "incomplete_fragments", "the lane went on with a FRAME")
+    own.assemblers[key] = nil
+  end
+  return facts
+end
+
+function LEARN.fragment(batch, v)
+  local facts, own, key = carrier(batch, v)
+  if not own then return facts end
+  local assembler = own.assemblers[key]
+  if not assembler then
+    local session = batch.link.session
+    assembler = {mask = session.mask, marked = session.patch >= 1, runs = {}, order = {}, waiting = {}, waiting_count = 0}
+    own.assemblers[key] = assembler
+  end
+  local exts = v.exts or {}
+  local slice = {bytes = sub(B, v.data + 1, v.data_end), frame = batch.frame, more = v.M == 1}
+  facts = facts or {}
+  facts.slice = slice
+  local whole, run, finding = assemble(assembler, v.sn, slice, exts["ext.first"] ~= nil, exts["ext.drop"] ~= nil)
+  if whole then
+    run.done = batch.frame
+    facts.whole, facts.run = whole, run
+  end
+  if finding then facts = with_note(facts, finding) end
+  return facts
+end
+
+local function keyed(batch, v, holder)
+  holder = holder or v
+  if not holder.scope or holder.scope == 0 then
+    return holder.scope and {key = holder.suffix or ""} or nil
+  end
+  local key, frame = resolve(batch.link, batch.direction, holder.scope, holder.suffix, holder.M)
+  if key then return {key = key, declared_in = frame} end
+  return with_note(nil, "unresolved_key", "number " .. holder.scope)
+end
+
+function LEARN.push(batch, v)
+  if v.scope == 0 then return end -- the suffix is the key
+  return keyed(batch, v)
+end
+
+function LEARN.request(batch, v)
+  local facts = keyed(batch, v)
+  if not v.request_id then return facts end
+  local own = side(batch.link, batch.direction)
+  local before = own.queries[v.request_id]
+  if not before and own.open_queries >= MAX_REQUESTS then return with_note(facts, "limit", "too many open requests") end
+  if not before then own.open_queries = own.open_queries + 1 end
+  local query = {frame = batch.frame, time = batch.time, key = facts and facts.key}
+  own.queries[v.request_id] = query
+  facts = facts or {}
+  facts.query, facts.asks = query, true
+  return facts
+end
+
+local function answered(batch, v, facts)
+  local asker = side(batch.link, 3 - batch.direction)
+  local query = v.request_id and asker.queries[v.request_id]
+  if not query then return facts end
+  facts = facts or {}
+  facts.query, facts.elapsed = query, batch.time - query.time
+  return facts, query, asker
+end
+
+function LEARN.response(batch, v)
+  local facts, query = answered(batch, v, keyed(batch, v))
+  if query then
+    if query.final then facts = with_note(facts, "reply_after_final") end
+    query.response = query.response or batch.frame
+  end
+  return facts
+end
+
+function LEARN.response_final(batch, v)
+  local facts, query, asker = answered(batch, v)
+  if query and not query.final then
+    query.final = batch.frame
+    asker.answered[#asker.answered + 1] = v.request_id
+    if #asker.answered > MAX_ANSWERED then
+      local old = table.remove(asker.answered, 1)
+      if asker.queries[old] and asker.queries[old].final then
+        asker.queries[old] = nil
+        asker.open_queries = asker.open_queries - 1
+      end
+    end
+  end
+  return facts
+end
+
+function LEARN.interest(batch, v)
+  local own = side(batch.link, batch.direction)
+  local facts = v.scope and keyed(batch, v) or nil
+  if not v.id then return facts end
+  if v.mode == 0 then
+    local known = own.interests[v.id]
+    own.interests[v.id] = nil
+    return known and {key = known.key, interest = known} or nil
+  end
+  local interest = {frame = batch.frame, key = facts and facts.key}
+  own.interests[v.id] = interest
+  facts = facts or {}
+  facts.interest, facts.asks = interest, true
+  return facts
+end
+
+local function about_interest(batch, v, facts)
+  local interest = v.interest_id and side(batch.link, 3 - batch.direction).interests[v.interest_id]
+  if interest then
+    facts = facts or {}
+    facts.interest = interest
+    if v.body and v.body.record == "declare_final" then interest.final = batch.frame end
+  end
+  return facts
+end
+
+-- What a declaration does to the tables of its side.
+local function declaration(batch, v)
+  local inner, own = v.body, side(batch.link, batch.direction)
+  local number = inner and (inner.expr_id or inner.id)
+  if not number or v.fault then return nil end
+  local happens, what = string.match(inner.record, "^(%a+)_(.+)$")
+  if what == "keyexpr" then
+    if happens == "declare" then
+      local key, frame = declared_key(batch.link, batch.direction, inner)
+      if not key then return with_note(nil, "unresolved_key", "number " .. inner.scope) end
+      local facts = {key = key, declared_in = frame}
+      if not remember_key(own, number, key, batch.frame) then facts = with_note(facts, "limit", "key table full") end
+      return facts
+    end
+    local known = own.keys[number]
+    own.keys[number] = nil
+    if known then own.key_count = own.key_count - 1 end
+    return known and {key = known.name, declared_in = known.frame} or nil
+  end
+  if happens == "declare" then
+    local facts = keyed(batch, v, inner)
+    own.entities[what .. number] = {key = facts and facts.key, frame = batch.frame}
+    return facts
+  end
+  local known = own.entities[what .. number]
+  own.entities[what .. number] = nil
+  local named = inner.exts and inner.exts["ext.wire_expr"]
+  if named and ((named.scope or 0) ~= 0 or (named.suffix or "") ~= "") then return keyed(batch, v, named) end
+  return known and {key = known.key, declared_in = known.frame} or nil
+end
+
+function LEARN.declare(batch, v)
+  return about_interest(batch, v, declaration(batch, v))
+end
+
+-- Showing a message ------------------------------------------------------------------------------
+--
+-- BATCH is the batch being read: link, direction, frame, time, and the facts of its messages. WHOLE_OF is the run of
+-- fragments that the message being read came in, ONLY_END where the bytes end that hold one message only.
+
+
+function generated(t, f, value)
+  set_generated(add(t, f, value))
+end
+
+local function seconds(value)
+  local whole = floor(value)
+  return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
+end
+
+-- The number behind the header byte, again to the last bit.
+local function show_sn(t, v)
+  local _, lo, hi = halves(v.start + 1, #B, 64)
+  add(t, F["sn"], UInt64(lo, hi))
+end
+
+local function show_data(t, v, key)
+  local length, whole = payload_of(v)
+  local encoding = encoding_text(v)
+  generated(t, F["encoding"], shown(encoding))
+  if not length then return end
+  generated(t, F["payload_len"], length)
+  if v.data_end then
+    add(t, F["payload"], range(TVB, v.data, length))
+    if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
+  elseif whole then
+    for _, piece in ipairs(v.slices) do
+      add(t, F["payload"], range(TVB, piece.data, piece.data_end - piece.data))
+    end
+  end
+end
+
+local function show_links(t, facts, first_visit)
+  local query, interest = facts.query, facts.interest
+  if facts.declared_in then generated(t, F["declared_in"], facts.declared_in) end
+  if query and facts.asks then
+    if query.response or query.final then generated(t, F["response_in"], query.response or query.final) end
+    if query.final then generated(t, F["final_in"], query.final) end
+    if not query.final and not first_visit then t:add_proto_expert_info(EXPERT["note.final_missing"]) end
+  elseif query then
+    generated(t, F["request_in"], query.frame)
+    generated(t, F["response_time"], seconds(facts.elapsed))
+  end
+  if interest and facts.asks then
+    if interest.final then generated(t, F["interest_final_in"], interest.final) end
+  elseif interest then
+    generated(t, F["interest_in"], interest.frame)
+  end
+end
+
+-- Messages that need nothing to be known before them.
+local OPENING = {scout = true, hello = true, init_syn = true, init_ack = true, open_syn = true, open_ack = true,
+  join = true, close = true, keep_alive = true, unknown = true}
+
+local HAS_DATA = {put = true, err = true}
+
+local function show_body(v, key)
+  local inner = v.body
+  if not inner then return end
+  local kind = body_of(v)
+  if kind then add(inner.item, F["msg"], kind) end
+  if inner.record == "reply" then inner = inner.body end
+  if not inner then return end
+  if HAS_DATA[inner.record] then
+    show_data(inner.item, inner, key)
+  elseif inner.record == "query" then
+    local value = inner.exts and (inner.exts["ext.query_body"] or inner.exts["ext.query_body_sliced"])
+    if value then show_data(inner.item, value, key) end
+  end
+end
+
+local function show_facts(t, v, facts)
+  show_links(t, facts, BATCH.first_visit)
+  local run = facts.run or facts.slice and facts.slice.run
+  if run and run.done and v.record == "fragment" then generated(t, F["reassembled_in"], run.done) end
+  if facts.count then
+    for _, frame in ipairs(facts.frames) do generated(t, F["fragment_in"], frame) end
+  end
+  for _, pair in ipairs(facts.notes or {}) do
+    t:add_proto_expert_info(EXPERT["note." .. pair[1]], pair[2])
+  end
+end
+
+told = function(v, p)
+  local t = v.item
+  if not t then return end -- only looking
+  if ONLY_END and p and p < ONLY_END and not v.fault then noted("trailing_bytes", t, p, ONLY_END - p) end
+  OPEN = nil
+  local batch = BATCH
+  local ordinal = batch.ordinal + 1
+  batch.ordinal = ordinal
+  if batch.cut and v.record == "fragment" and not v.fault then
+    v.fault, v.fault_at = batch.cut, v.data_end
+    t:add_proto_expert_info(EXPERT["fault." .. batch.cut])
+  end
+  local facts
+  if batch.first_visit then
+    local learn = LEARN[v.record]
+    facts = learn and learn(batch, v)
+    if WHOLE_OF then
+      facts = facts or {}
+      facts.count, facts.frames = #WHOLE_OF.frames, WHOLE_OF.frames
+    end
+    batch.facts[ordinal] = facts
+  else
+    facts = batch.facts[ordinal]
+  end
+  local key = facts and facts.key
+  if not key and v.record == "push" and v.scope == 0 then key = v.suffix or "" end
+
+  local kind = kind_of(v)
+  batch.carries = batch.carries or not OPENING[kind]
+  batch.asks_init = batch.asks_init or kind == "init_syn"
+  add(t, F["msg"], kind)
+  if v.sn then show_sn(t, v) end
+  if key then generated(t, F["keyexpr"], shown(key)) end
+  if v.zid and not batch.link then generated(t, F["srczid"], printed(v.zid)) end -- SCOUT and HELLO
+  if v.request_id then generated(t, F["rid"], v.request_id) end
+  show_body(v, key)
+  if facts then show_facts(t, v, facts) end
+  local told_of = message_text(v, facts)
+  set_text(t, told_of)
+  story(v, told_of)
+  count_message(batch, v, facts, key)
+  if facts and facts.whole then read_whole(t, facts) end
+end
+
+function forget_sessions()
+  SESSIONS, BATCH, WHOLE_OF, ONLY_END = {}, nil, nil, nil
+end

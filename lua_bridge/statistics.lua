@@ -1,0 +1,112 @@
+-- For the other parts: count_message forget_counts TABLES
+--
+-- Counting: what tshark -z and the Tools menu show. Everything is counted once, when a packet is first read.
+
+local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}, late = {}}
+
+local MAX_COUNTED_KEYS = 100000
+local counted_keys = 0
+
+function forget_counts()
+  COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
+  counted_keys = 0
+end
+
+local function count_key(key, v)
+  local row = COUNTS.keys[key]
+  if not row then
+    if counted_keys >= MAX_COUNTED_KEYS then key, row = "(more keys)", COUNTS.keys["(more keys)"] end
+    if not row then
+      row = {put = 0, del = 0, query = 0, reply = 0, bytes = 0}
+      COUNTS.keys[key] = row
+      counted_keys = counted_keys + 1
+    end
+  end
+  local inner = v.body
+  local column = inner and (v.record == "response" and "reply" or inner.record)
+  if row[column] then row[column] = row[column] + 1 end
+  if inner and inner.record == "reply" then inner = inner.body end
+  row.bytes = row.bytes + (inner and inner.data_end and inner.data_end - inner.data or 0)
+end
+
+local HAS_KEY = {push = true, request = true, response = true}
+
+function count_message(batch, v, facts, key)
+  if not batch.first_visit then return end
+  local kind = body_of(v) or kind_of(v)
+  COUNTS.messages = COUNTS.messages + 1
+  COUNTS.kinds[kind] = (COUNTS.kinds[kind] or 0) + 1
+  if v.fault then COUNTS.faults[v.fault] = (COUNTS.faults[v.fault] or 0) + 1 end
+  if HAS_KEY[v.record] then count_key(key or "(unresolved)", v) end
+  if v.record == "request" and facts and facts.query then
+    facts.query.id, facts.query.name = v.request_id, key
+    facts.query.src = batch.src_text
+    COUNTS.queries[#COUNTS.queries + 1] = facts.query
+  elseif v.record == "response" and facts and facts.query then
+    local query = facts.query
+    query.replies = (query.replies or 0) + 1
+    query.first_after = query.first_after or facts.elapsed
+  elseif v.record == "response_final" and facts and facts.query then
+    facts.query.final_after = facts.elapsed
+  end
+end
+
+-- Tables as text ---------------------------------------------------------------------------------
+
+local function sorted_keys(t, before)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, before)
+  return keys
+end
+
+local RULER = string.rep("=", 100) .. "\n"
+
+local function stat_text()
+  local lines = {RULER, "Zenoh: ", COUNTS.messages, " messages\n", RULER}
+  local kinds = COUNTS.kinds
+  for _, kind in ipairs(sorted_keys(kinds, function(a, b) return kinds[a] > kinds[b] or kinds[a] == kinds[b] and a < b end)) do
+    lines[#lines + 1] = string.format("%-28s %10d\n", kind, kinds[kind])
+  end
+  for _, kind in ipairs(sorted_keys(COUNTS.faults)) do
+    lines[#lines + 1] = string.format("fault %-22s %10d\n", kind, COUNTS.faults[kind])
+  end
+  lines[#lines + 1] = RULER
+  return concat(lines)
+end
+
+local function keys_text()
+  local lines, keys = {RULER, "Zenoh keys\n", RULER}, COUNTS.keys
+  lines[#lines + 1] = string.format("%10s %10s %10s %10s %14s  %s\n", "PUT", "DEL", "QUERY", "REPLY", "bytes", "key")
+  local function busier(a, b)
+    return keys[a].bytes > keys[b].bytes or keys[a].bytes == keys[b].bytes and a < b
+  end
+  for _, key in ipairs(sorted_keys(keys, busier)) do
+    local row = keys[key]
+    lines[#lines + 1] = string.format("%10d %10d %10d %10d %14d  %s\n", row.put, row.del, row.query, row.reply, row.bytes,
+      shown(key))
+  end
+  lines[#lines + 1] = RULER
+  return concat(lines)
+end
+
+local function milliseconds(value)
+  return value and string.format("%.3f", value * 1000) or "-"
+end
+
+local function queries_text()
+  local lines = {RULER, "Zenoh queries (times in ms after the request)\n", RULER}
+  lines[#lines + 1] = string.format("%8s %10s %8s %12s %12s  %s\n", "packet", "request", "replies", "first reply", "final", "key")
+  for _, query in ipairs(COUNTS.queries) do
+    lines[#lines + 1] = string.format("%8d %10s %8d %12s %12s  %s\n", query.frame, "#" .. query.id, query.replies or 0,
+      milliseconds(query.first_after), milliseconds(query.final_after), shown(query.name or "(unresolved)"))
+  end
+  lines[#lines + 1] = RULER
+  return concat(lines)
+end
+
+TABLES = {
+  {"stat", "Messages", stat_text},
+  {"keys", "Keys", keys_text},
+  {"queries", "Queries", queries_text},
+}
