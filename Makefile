@@ -12,7 +12,7 @@ demo: .venv/.run
 	@.venv/bin/scapy-zenoh demo
 
 test: .venv/.dev
-	@command -v tshark > /dev/null || .ci/setup dev
+	@.ci/setup check || .ci/setup dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy

@@ -1,4 +1,4 @@
--- For the other parts: LEARN BATCH WHOLE_OF ONLY_END read_whole new_link side framing_of lane_key generated forget_sessions
+-- For the other parts: LEARN BATCH WHOLE_OF ONLY_END WINDOW read_whole new_link close_link side framing_of lane_key generated forget_sessions
 --
 -- What the session knows: ids of both ends, keys behind numbers, questions and answers, fragments, sequence numbers.
 --
@@ -8,7 +8,7 @@
 local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED = 100000, 10000, 256
 local MAX_RUNS, MAX_WAITING, MAX_REASSEMBLY = 4, 256, 67108864
 local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
-local WINDOW = 64 -- how far a late sequence number may lag behind
+WINDOW = 64 -- how far a late sequence number may lag behind
 local DEFAULT_LANE = 5
 
 local SESSIONS = {} -- newest session by the ids of both ends
@@ -60,7 +60,7 @@ function framing_of(link, direction)
   return session.low_latency and "lowlatency" or session.compression and "compressed" or "plain"
 end
 
-local function close_link(link)
+function close_link(link)
   link.closed = true
   for _, other in ipairs(link.session.links) do
     if not other.closed then return end
@@ -77,7 +77,7 @@ local function negotiate(session, syn, ack)
 end
 
 -- An id as Zenoh prints it.
-function printed(id)
+local function printed(id)
   if not id then return nil end
   local digits = string.gsub(id, "^0+", "")
   return digits ~= "" and digits or "0"
@@ -621,7 +621,7 @@ local function show_body(v, key)
   local inner = v.body
   if not inner then return end
   local kind = body_of(v)
-  if kind then add(inner.item, F["msg"], kind) end
+  if kind then add(v.item, F["msg"], kind) end
   if inner.record == "reply" then inner = inner.body end
   if not inner then return end
   if HAS_DATA[inner.record] then

@@ -153,8 +153,7 @@ class _Reader:
             self.emit(f"local {', '.join(self._carriers())}")
         self.emit(f"local item = subtree(t, F[{quoted(self.name)}], p, e)")
         self.emit(self._begin())
-        if record.window:
-            self.emit("local outer = e")
+        assert not (record.window and record.body), f"{record.name}: a window ends what is read, a body goes on"
         if record.identity is not None:
             self.emit("p = extension_header(p, item)")
         told = False
@@ -174,7 +173,6 @@ class _Reader:
         if record.window:
             condition = "" if self._window().when is None else f"if v.{record.window} then "
             self.emit(f"{condition}filled(p, e){' end' if condition else ''}")
-            self.emit("e = outer")
         if record.body:
             self.emit(f"p = body(p, e, item, FAMILY[{quoted(record.body)}], v)")
         self.emit("if item then set_len(item, p - start) end")
@@ -354,10 +352,10 @@ def extension_tables(schema: Schema) -> Iterator[str]:
         for item in record.items:
             if isinstance(item, Exts):
                 for number, (_, table) in enumerate(item.cases, 1):
-                    known = ", ".join(quoted(record_filter(name)) for name in table.extensions)
+                    known = [quoted(record_filter(name)) for name in table.extensions]
                     name = quoted(f"{record_filter(record.name)}.{number}")
-                    lenient = ", true" if table.lenient else ""
-                    yield f"X[{name}] = extension_table({{{known}}}{lenient})"
+                    *lines, last = _wrapped(f"X[{name}] = extension_table({{", known)
+                    yield from [*lines, last + (", true)" if table.lenient else ")")]
 
 
 def _options(parts: list[str]) -> str:

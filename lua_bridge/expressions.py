@@ -31,6 +31,12 @@ class Expressions:
     def condition(self, expr: Expr) -> str:
         """An expression as a condition."""
         match expr:
+            case Not(Ref() as arg):
+                return f"{self.number(arg)} == 0"
+            case Not(Present(name)):
+                return f"v.{name} == nil"
+            case Not(HasExt() as arg):
+                return f"not {self.condition(arg)}"
             case Not(arg):
                 return f"not ({self.condition(arg)})"
             case Binary("and" | "or" as op, left, right):

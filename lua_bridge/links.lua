@@ -118,19 +118,13 @@ end
 local function prove(shown_so_far, s, p, e, framing, fits)
   local found, good = look_batch(s, p, e, framing)
   if not good then return false end
-  local inside_frame = nil
   for i, v in ipairs(found) do
     local name = v.record
-    if NETWORK_RECORD[name] and framing ~= "lowlatency" then
-      inside_frame.filled = true
-    else
-      if name == "transport_oam" or name == "unknown" then return false end
+    if framing == "lowlatency" or not NETWORK_RECORD[name] then -- those inside a FRAME count with it
+      if name == "transport_oam" then return false end
       local points = WORTH[name] or (NETWORK_RECORD[name] and 2 or 1)
-      if name == "frame" then
-        inside_frame = v
-        local following = found[i + 1]
-        if not (following and NETWORK_RECORD[following.record]) then points = 0 end
-      end
+      local following = found[i + 1]
+      if name == "frame" and not (following and NETWORK_RECORD[following.record]) then points = 0 end
       if name == "frame" or name == "fragment" then
         local lane = lane_key({qos = true}, v)
         local last = shown_so_far.numbers[lane]
@@ -345,42 +339,46 @@ end
 
 -- What was decided about packets ------------------------------------------------------------------
 
-local VISIT = {} -- of the packet being dissected: number, first visit, and how many of its entries are used
+local VISIT = {} -- of the packet being dissected: number, first visit, and how many of its calls are repeated
 
 local function begin(pinfo)
   local private = pinfo.private
   if private[NAME] == nil then
     private[NAME] = "seen"
     forget_story()
-    VISIT = {number = pinfo.number, first = not pinfo.visited, used = 0}
+    VISIT = {number = pinfo.number, first = not pinfo.visited, calls = 0}
     BATCH = {frame = VISIT.number, time = pinfo.rel_ts, first_visit = VISIT.first}
   end
   BATCH.pinfo = pinfo
   return VISIT
 end
 
-local function remember(entry)
-  local entries = HISTORY[VISIT.number]
-  if not entries then
-    entries = {}
-    HISTORY[VISIT.number] = entries
+-- A call is one visit of the dissector for some bytes of a packet: their length, how many of them it used, and what
+-- it did with them. Calls that did nothing are not remembered: Wireshark does not repeat those that only asked for more.
+local function remember_call(length)
+  local calls = HISTORY[VISIT.number]
+  if not calls then
+    calls = {}
+    HISTORY[VISIT.number] = calls
   end
-  entries[#entries + 1] = entry
+  local call = {length = length, used = length}
+  calls[#calls + 1] = call
+  return call
+end
+
+local function remember(call, entry)
+  call[#call + 1] = entry
   entry.facts = {}
   return entry
 end
 
--- The entries of this call, when a packet is dissected again.
+-- The call to repeat, when a packet is dissected again. Bytes that asked for more may be left out then.
 local function remembered(length)
-  local entries, found = HISTORY[VISIT.number] or {}, {}
-  local first = entries[VISIT.used + 1]
-  while first and first.length == length do
-    local entry = entries[VISIT.used + 1]
-    if not entry or entry.call ~= first.call then break end
-    found[#found + 1] = entry
-    VISIT.used = VISIT.used + 1
+  local call = (HISTORY[VISIT.number] or {})[VISIT.calls + 1]
+  if call and (length == call.length or length == call.used) then
+    VISIT.calls = VISIT.calls + 1
+    return call
   end
-  return found
 end
 
 -- Learning ports ---------------------------------------------------------------------------------
@@ -414,39 +412,36 @@ local function ends_of(pinfo)
   return tostring(pinfo.src) .. "/" .. pinfo.src_port, tostring(pinfo.dst) .. "/" .. pinfo.dst_port
 end
 
--- The link between two ends, and the direction of this packet.
-local function link_of(pinfo, kind, instance)
+-- What is known of the bytes between two ends, and the direction of this packet.
+local function holder_of(pinfo, kind)
   local from, to = ends_of(pinfo)
-  local key = kind .. " " .. (from < to and from .. " " .. to or to .. " " .. from) .. " " .. (instance or "")
-  local link = LINKS[key]
-  if not link then
-    link = {from = from, kind = kind, key = key, streams = {{}, {}}}
-    LINKS[key] = link
+  local key = kind .. " " .. (from < to and from .. " " .. to or to .. " " .. from)
+  local holder = LINKS[key]
+  if not holder then
+    holder = {from = from, streams = {{}, {}}}
+    LINKS[key] = holder
   end
-  return link, link.from == from and 1 or 2
+  return holder, holder.from == from and 1 or 2
 end
 
-local function become_zenoh(holder, ordered, multicast)
-  holder.link = new_link(ordered, multicast)
+local function become_zenoh(holder, ordered, framing, multicast)
+  holder.link, holder.other = new_link(ordered, multicast), false
+  if framing ~= "plain" then holder.link.framing = framing end
+end
+
+-- An INIT on a link that was open before: the ends are used again.
+local function new_handshake(link, s, p)
+  if not link or link.multicast or not (link.switched[1] or link.switched[2] or link.closed) then return false end
+  return byte(s, p + 1) % 64 == 1 and byte(s, p + 2) == VERSION_BYTE
 end
 
 -- Streams ----------------------------------------------------------------------------------------
+--
+-- Wireshark gives segments in order, some put together because more was asked for; of those that the capture lacks
+-- it says nothing. So the bytes must tell: a batch that was asked for must come back as it was, and every other
+-- segment must begin with a batch that goes on from the last one.
 
-local SEQ, LEN, STREAM = Field.new("tcp.seq_raw"), Field.new("tcp.len"), Field.new("tcp.stream")
-
-local function field_value(extractor)
-  local found = extractor()
-  return found and found.value
-end
-
-local HALF = 2147483648
-
-local function ask(stream_state, pinfo, entry)
-  pinfo.desegment_offset, pinfo.desegment_len = entry.at, entry.more
-  stream_state.pending = true
-end
-
-local function show_entry(tree, entry, bytes_of)
+local function show_entry(tree, entry)
   local p, e = entry.at, entry.stop
   if entry.kind == "undecoded" then
     return show_batch(tree, entry, p, e, 0, function(root)
@@ -464,7 +459,7 @@ local function show_entry(tree, entry, bytes_of)
   end)
 end
 
--- The framing and size of the next batch; nil for the size when it cannot be one.
+-- The framing and size of the next batch; the third result says that it cannot be one.
 local function next_batch(link, direction, s, p)
   local framing = framing_of(link, direction)
   local size = size_at(s, p, framing)
@@ -483,28 +478,78 @@ local function skip_missing(state, left, missing)
   state.told = left >= missing and left > 0
 end
 
+local function lose(state)
+  state.lost, state.told, state.tried, state.skip = true, false, 0, 0
+end
+
+-- How the first message of a plain batch goes on: 1 with the next sequence number, 0 without one, -1 not at all.
+local function goes_on(link, direction, s, p)
+  local x = byte(s, p + 3)
+  if not x then return 0 end
+  if not plausible_header(x) then return -1 end
+  local kind = x % 32
+  if kind ~= 5 and kind ~= 6 then return 0 end
+  local b = B
+  B = s
+  local _, _, lo, hi = pcall(halves, p + 3, #s, 64)
+  B = b
+  local own, size = side(link, direction), link.session.mask + 1
+  if not hi or hi > 0 then return 0 end
+  if own.initial_sn and (lo - own.initial_sn) % size <= WINDOW then return 1 end -- a lane of its own
+  for _, lane in pairs(own.lanes) do
+    if lane.last and (lo - lane.last) % size <= WINDOW then return 1 end
+  end
+  return next(own.lanes) and -1 or 0
+end
+
+-- Whether bytes that begin a segment begin a batch, as far as they can tell.
+local function begins_batch(link, direction, s)
+  local framing, size, no_size = next_batch(link, direction, s, 0)
+  if not size or no_size then return not no_size end
+  if framing == "plain" then
+    local verdict = goes_on(link, direction, s, 0)
+    if verdict == 1 or verdict == 0 and (size <= #s or size < 4096) then return true end -- others are short
+  elseif plausible(s, 0, framing) ~= false then
+    return true
+  end
+  return size <= #s and follow(s, size, framing)
+end
+
+-- What came back is what was asked for: the same bytes, and more.
+local function as_asked(asked, s)
+  return #s >= asked.length and (not asked.exactly or #s == asked.exactly) and sub(s, 1, #asked.head) == asked.head
+end
+
 -- Reads the whole batches of a stream's bytes; what is left is asked for again with more bytes behind it.
 local function drain(holder, direction, s, tree, pinfo, missing)
   local link, state = holder.link, holder.streams[direction]
-  local p, n, call = 0, #s, VISIT.used
+  local p, n, call = 0, #s, nil
   local function entry_of(values)
-    values.link, values.direction, values.length, values.call = link, direction, n, call
-    VISIT.used = VISIT.used + 1
-    return remember(values)
+    values.link, values.direction = link, direction
+    call = call or remember_call(n)
+    return remember(call, values)
   end
   local function undecoded(stop)
-    show_entry(tree, entry_of({kind = "undecoded", at = p, stop = stop, told = state.told}), s)
+    show_entry(tree, entry_of({kind = "undecoded", at = p, stop = stop, told = state.told}))
     state.told = true
     p = stop
   end
+  -- Asks for ``count`` more bytes, or any; false when there are none to be had.
   local function more(count)
     if missing > 0 or pinfo.can_desegment == 0 then return false end
-    ask(state, pinfo, entry_of({kind = "more", at = p, more = count}))
+    pinfo.desegment_offset, pinfo.desegment_len = p, count or DESEGMENT_ONE_MORE_SEGMENT
+    state.asked = {length = n - p, exactly = count and n - p + count, head = sub(s, p + 1, min(n, p + 64)), left = count}
+    if call then call.used, call.asks, call.more = p, p, pinfo.desegment_len end
     return true
   end
 
-  state.batch_left, state.pending = nil, false
-  if state.skip and state.skip > 0 then
+  if state.asked then
+    if not as_asked(state.asked, s) then lose(state) end
+  elseif not state.lost and (state.skip or 0) <= 0 and not begins_batch(link, direction, s) then
+    lose(state)
+  end
+  state.asked = nil
+  if (state.skip or 0) > 0 then
     local count = min(state.skip, n)
     state.skip = state.skip - count
     undecoded(count)
@@ -519,13 +564,13 @@ local function drain(holder, direction, s, tree, pinfo, missing)
         at, framing = find_batch(s, p, framings, fits_of(link, direction), 4)
       end
       if not at then
-        if n - p > UNDECIDED or not more(DESEGMENT_ONE_MORE_SEGMENT) then
+        if n - p > UNDECIDED or not more() then
           undecoded(n)
           state.tried = 0
         end
         return
       end
-      if not sure then link.framing = framing end
+      if not sure and framing ~= "plain" then link.framing = framing end
       if at > p then undecoded(at) end
       state.lost, state.told, state.tried = false, false, 0
     end
@@ -534,16 +579,13 @@ local function drain(holder, direction, s, tree, pinfo, missing)
       state.lost, state.tried = true, 0
     elseif not size or p + size > n then
       local left = size and size - (n - p)
-      if more(left or DESEGMENT_ONE_MORE_SEGMENT) then
-        state.batch_left = left
-        return
-      end
-      show_entry(tree, entry_of({kind = "batch", framing = framing, at = p, stop = n, cut = "gap"}), s)
+      if more(left) then return end
+      show_entry(tree, entry_of({kind = "batch", framing = framing, at = p, stop = n, cut = "gap"}))
       skip_missing(state, left or 0, missing)
       return
     else
-      local wrong = show_entry(tree, entry_of({kind = "batch", framing = framing, at = p, stop = p + size}), s)
-      if wrong and not follow(s, p + size, framing) and framing ~= "compressed" then
+      local wrong = show_entry(tree, entry_of({kind = "batch", framing = framing, at = p, stop = p + size}))
+      if wrong and framing ~= "compressed" and not follow(s, p + size, framing) then
         -- the size itself may be damaged: the next batch is looked for from the fault on
         p, state.lost, state.told, state.tried = wrong, true, true, 0
       else
@@ -554,59 +596,32 @@ local function drain(holder, direction, s, tree, pinfo, missing)
   if missing > 0 then skip_missing(state, 0, missing) end
 end
 
--- Where this segment stands in its stream: how many of its bytes were seen before, after a hole or not.
-local function place(state, tvb, missing)
-  local seq, len = field_value(SEQ), field_value(LEN)
-  if not seq or not len or VISIT.placed then return 0 end
-  VISIT.placed = true
-  local expected = state.next
-  state.next = (seq + len) % 4294967296
-  if tvb:offset() == 0 and not missing then return 0 end -- put together by TCP
-  if not expected then return 0 end
-  local ahead = (seq - expected) % 4294967296
-  if ahead == 0 then return 0 end
-  if ahead >= HALF then
-    state.next = expected
-    return 4294967296 - ahead -- sent again
-  end
-  skip_missing(state, state.batch_left or 0, ahead)
-  return 0
-end
-
-local function replay(tree, pinfo, entries, s)
-  for _, entry in ipairs(entries) do
-    if entry.kind == "more" then
-      pinfo.desegment_offset, pinfo.desegment_len = entry.at, entry.more
-    else
-      show_entry(tree, entry, s)
-    end
-  end
+local function replay(tree, pinfo, call)
+  for _, entry in ipairs(call) do show_entry(tree, entry) end
+  if call.asks then pinfo.desegment_offset, pinfo.desegment_len = call.asks, call.more end
 end
 
 -- Whether a stream is Zenoh: true, false, or nil when more bytes must tell.
-local function decide(holder, s, known, from_start)
-  local start = sub(s, 1, 4)
+local function decide(holder, s, known)
+  local start, from_start = sub(s, 1, 4), not holder.begun
+  holder.begun = true
   if start == "GET " or start == "HTTP" or byte(s, 1) == 0x16 and byte(s, 2) == 0x03 then return false end
   local size = size_at(s, 0, "plain")
   if size and size <= #s and opens(s, 2, size) then
-    become_zenoh(holder, true)
+    become_zenoh(holder, true, "plain")
     return true
   end
   if not known then return false end
   for _, framing in ipairs(FRAMINGS) do
     if fills(s, framing) then
-      become_zenoh(holder, true)
-      if framing ~= "plain" then holder.link.framing = framing end
+      become_zenoh(holder, true, framing)
       return true
     end
   end
   local at, framing = find_batch(s, 0, FRAMINGS, no_opinion, 4)
   if at then
-    become_zenoh(holder, true)
-    if framing ~= "plain" then holder.link.framing = framing end
-    if not from_start then
-      for direction = 1, 2 do holder.streams[direction].lost = true end
-    end
+    become_zenoh(holder, true, framing)
+    for direction = 1, 2 do holder.streams[direction].lost = at > 0 end
     return true
   end
   if #s > UNDECIDED or from_start and plausible(s, 0, "plain") == false then return false end
@@ -615,27 +630,27 @@ end
 
 -- Bytes of a stream. ``known``: on a port of Zenoh. Returns how many are ours, 0 for none.
 function dissect_stream(tvb, pinfo, tree, kind, known)
-  local visit = begin(pinfo)
   local n = tvb:len()
-  local holder, direction = link_of(pinfo, kind, kind == "tcp" and field_value(STREAM) or nil)
-  if holder.other then return 0 end
-  if n == 0 then return 0 end
+  local holder, direction = holder_of(pinfo, kind)
+  if n == 0 or holder.other and not known then return 0 end
+  local visit = begin(pinfo)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
-    local entries = remembered(n)
-    if #entries == 0 then return holder.link and n or 0 end
-    replay(tree, pinfo, entries, s)
+    local call = remembered(n)
+    if not call then return holder.link and n or 0 end
+    replay(tree, pinfo, call)
     show_columns(pinfo)
     return n
   end
   local missing = tvb:reported_len() - n
-  local state = holder.streams[direction]
-  local again = kind == "tcp" and place(state, tvb, missing > 0) or 0
-  if again >= n then return n end
+  if n > 4 and new_handshake(holder.link, s, 2) and number_at(s, 0, 2) + 2 <= n and opens(s, 2, number_at(s, 0, 2) + 2) then
+    close_link(holder.link)
+    holder.link, holder.streams, holder.from = nil, {{}, {}}, select(1, ends_of(pinfo))
+    direction = 1
+  end
   if not holder.link then
-    local answer = decide(holder, s, known, not holder.begun)
-    holder.begun = true
+    local answer = not holder.other and decide(holder, s, known)
     if answer == false then
       holder.other = true
       return 0
@@ -658,10 +673,8 @@ end
 
 -- A datagram, or a message of a WebSocket, of a link that is Zenoh.
 local function take_datagram(holder, direction, tree, n, missing)
-  local entry = remember({link = holder.link, direction = direction, length = n, call = VISIT.used,
-    framing = framing_of(holder.link, direction), cut = missing > 0 and "truncated" or nil})
-  VISIT.used = VISIT.used + 1
-  show_datagram(tree, entry, n)
+  show_datagram(tree, remember(remember_call(n), {link = holder.link, direction = direction,
+    framing = framing_of(holder.link, direction), cut = missing > 0 and "truncated" or nil}), n)
 end
 
 -- SCOUT and HELLO: one message, and nothing after it.
@@ -728,14 +741,6 @@ local function is_quic(s)
   return #s >= 1200 and byte(s, 1) >= 0xC0 and (version == "\0\0\0\1" or version == "\107\51\67\207")
 end
 
--- An INIT on a link that was open before: the ends are used again.
-local function new_handshake(holder, s)
-  local link = holder.link
-  if not link or link.multicast or not (link.switched[1] or link.switched[2]) then return false end
-  if byte(s, 1) % 64 ~= 1 or #s < 5 or byte(s, 2) ~= VERSION_BYTE then return false end
-  return opens(s, 0, #s)
-end
-
 local function is_multicast(address)
   local first = tonumber(string.match(address, "^(%d+)%."))
   return first and first >= 224 and first < 240 or string.sub(string.lower(address), 1, 2) == "ff" and find(address, ":", 1, true) ~= nil
@@ -743,9 +748,9 @@ end
 
 local function datagram_link(pinfo)
   local from, to = ends_of(pinfo)
-  if not is_multicast(tostring(pinfo.dst)) then return link_of(pinfo, "udp") end
+  if not is_multicast(tostring(pinfo.dst)) then return holder_of(pinfo, "udp") end
   local key = "group " .. from .. " " .. to
-  LINKS[key] = LINKS[key] or {from = from, kind = "udp", key = key, group = true}
+  LINKS[key] = LINKS[key] or {group = true}
   return LINKS[key], 1
 end
 
@@ -756,8 +761,9 @@ function dissect_datagram(tvb, pinfo, tree, known, scouting)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
-    local entry = remembered(n)[1]
-    if not entry then return 0 end
+    local call = remembered(n)
+    if not call then return 0 end
+    local entry = call[1]
     if entry.scouting then take_scouting(tree, n, entry.missing, entry) else show_datagram(tree, entry, n) end
     show_columns(pinfo)
     return n
@@ -769,17 +775,18 @@ function dissect_datagram(tvb, pinfo, tree, known, scouting)
     return 0
   end
   if not holder.link and is_scouting(s, scouting, missing) then
-    local entry = remember({scouting = true, missing = missing, length = n, call = visit.used})
-    visit.used = visit.used + 1
-    take_scouting(tree, n, missing, entry)
+    take_scouting(tree, n, missing, remember(remember_call(n), {scouting = true, missing = missing}))
     show_columns(pinfo)
     return n
   end
-  if not holder.link or new_handshake(holder, s) then
+  if holder.link and n > 4 and new_handshake(holder.link, s, 0) and opens(s, 0, n) then
+    close_link(holder.link)
+    holder.link = nil
+  end
+  if not holder.link then
     local good, framing = proves(s, known)
     if not good then return 0 end
-    become_zenoh(holder, false, holder.group)
-    if framing ~= "plain" then holder.link.framing = framing end
+    become_zenoh(holder, false, framing, holder.group)
   end
   take_datagram(holder, direction, tree, n, missing)
   show_columns(pinfo)
@@ -794,17 +801,17 @@ function dissect_websocket(tvb, pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
-    local entry = remembered(n)[1]
-    if not entry then return 0 end
-    show_datagram(tree, entry, n)
+    local call = remembered(n)
+    if not call then return 0 end
+    show_datagram(tree, call[1], n)
     show_columns(pinfo)
     return n
   end
-  local holder, direction = link_of(pinfo, "ws", field_value(STREAM))
+  local holder, direction = holder_of(pinfo, "ws")
   if not holder.link then
     local _, good = look(s, 0, n, FAMILY.transport)
     if not (good and (known_port(pinfo, PORTS.tcp) or opens(s, 0, n))) then return 0 end
-    become_zenoh(holder, true)
+    become_zenoh(holder, true, "plain")
   end
   take_datagram(holder, direction, tree, n, 0)
   show_columns(pinfo)
@@ -819,8 +826,9 @@ function dissect_serial(tvb, pinfo, tree)
   local wire = tvb:raw(0, tvb:len())
   local holder = LINKS.serial or {streams = {{}, {}}}
   LINKS.serial = holder
-  if not holder.link then become_zenoh(holder, true) end
-  local p = 0
+  if not holder.link then become_zenoh(holder, true, "plain") end
+  local call = visit.first and remember_call(#wire) or remembered(#wire) or {}
+  local p, count = 0, 0
   while p < #wire do
     local stop = find(wire, "\0", p + 1, true)
     if not stop then break end
@@ -843,13 +851,8 @@ function dissect_serial(tvb, pinfo, tree)
         add(root, F["serial.crc"], range(inner, 3 + length, 4), crc)
         if crc ~= serial_crc(sub(plain, 4, 3 + length)) then root:add_proto_expert_info(EXPERT["fault.bad_checksum"]) end
         if length > 0 then
-          local entry
-          if visit.first then
-            entry = remember({link = holder.link, direction = 1, length = #wire, call = 0, framing = "plain"})
-          else
-            entry = (HISTORY[visit.number] or {})[visit.used + 1]
-          end
-          visit.used = visit.used + 1
+          count = count + 1
+          local entry = visit.first and remember(call, {link = holder.link, direction = 1, framing = "plain"}) or call[count]
           if entry then
             show_batch(root, entry, 3, 3 + length, 0, function(t) return show_content(t, 3, 3 + length, "plain") end)
           end

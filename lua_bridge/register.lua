@@ -50,10 +50,10 @@ proto.prefs.payload_limit = Pref.uint("Longest payload handed on", 65536,
 proto.prefs.payload_dissectors = Pref.string("Dissectors of keys", "",
   "Key patterns and the dissectors of their payloads: demo/**=json, rt/*/pose=protobuf")
 
-local tls_entry = Proto(NAME .. "_tls", "Zenoh over TLS")
-local websocket_entry = Proto(NAME .. "_ws", "Zenoh over WebSocket")
-local scouting_entry = Proto(NAME .. "_scouting", "Zenoh scouting")
-local serial_entry = Proto(NAME .. "_serial", "Zenoh on a serial line")
+local tls_entry = Proto(NAME .. "_tls", TITLE .. " over TLS")
+local websocket_entry = Proto(NAME .. "_ws", TITLE .. " over WebSocket")
+local scouting_entry = Proto(NAME .. "_scouting", TITLE .. " scouting")
+local serial_entry = Proto(NAME .. "_serial", TITLE .. " on a serial line")
 
 -- A number or a range of ports, as the preferences hold them, to a set.
 local function port_set(text_of)

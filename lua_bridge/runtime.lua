@@ -6,8 +6,7 @@
 
 local byte, sub, find, floor, min = string.byte, string.sub, string.find, math.floor, math.min
 local add, set_len, set_text = TreeItem.add, TreeItem.set_len, TreeItem.set_text
-local set_generated, append_text = TreeItem.set_generated, TreeItem.append_text
-local range, concat = Tvb.range, table.concat
+local set_generated, range, concat = TreeItem.set_generated, Tvb.range, table.concat
 
 local B, TVB = "", nil
 local OPEN = nil -- the message being read
@@ -17,7 +16,9 @@ local F, N, R, C, X, FAMILY = {}, {}, {}, {}, {}, {} -- fields, names of numbers
 local EXPERT = {}
 local told -- what happens when a message is read: set by the conversation
 
-local made, proto = pcall(Proto, NAME, "Zenoh Protocol")
+-- Wireshark wants every description once, too.
+local TITLE = NAME == "zenoh" and "Zenoh" or "Zenoh (" .. NAME .. ")"
+local made, proto = pcall(Proto, NAME, TITLE .. " Protocol")
 if not made then
   error("Zenoh: another plugin already owns the name '" .. NAME .. "'. Remove it, or make this one under another name: "
     .. "scapy-zenoh lua --name my" .. NAME .. " --install", 0)

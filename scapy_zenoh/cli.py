@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from scapy_zenoh import __version__, commands, generate
+from scapy_zenoh import __version__, commands, generate, lua_command
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.demo import Unreadable, demo, shipped_samples
+from scapy_zenoh.wireshark import WiresharkError
 
 
 class UserError(Exception):
@@ -63,6 +64,7 @@ COMMANDS = {
     "dissect": Command("every message of captures, one line each", commands.dissect_arguments, commands.dissect),
     "summary": Command("sessions, accounting and findings of captures", commands.summary_arguments, commands.summary),
     "generate": Command("a synthetic capture with its truth file", generate.add_arguments, generate.run),
+    "lua": Command("the Wireshark plugin, generated from the messages", lua_command.add_arguments, lua_command.run),
     "demo": Command("read the shipped samples, craft a packet, break one", _demo_arguments, _demo),
 }
 
@@ -85,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (UserError, CaptureError) as error:
+    except (UserError, CaptureError, WiresharkError) as error:
         sys.stdout.flush()
         print(f"scapy-zenoh: {error}", file=sys.stderr)
         return 2
