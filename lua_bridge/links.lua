@@ -520,6 +520,15 @@ local function as_asked(asked, s)
   return #s >= asked.length and (not asked.exactly or #s == asked.exactly) and sub(s, 1, #asked.head) == asked.head
 end
 
+-- Where the batch begins that is not all there, if one does not.
+local function unfinished(link, direction, s, p)
+  while p < #s do
+    local _, size = next_batch(link, direction, s, p)
+    if not size or p + size > #s then return p end
+    p = p + size
+  end
+end
+
 -- Reads the whole batches of a stream's bytes; what is left is asked for again with more bytes behind it.
 local function drain(holder, direction, s, tree, pinfo, missing)
   local link, state = holder.link, holder.streams[direction]
@@ -543,12 +552,25 @@ local function drain(holder, direction, s, tree, pinfo, missing)
     return true
   end
 
+  local before = 0 -- bytes that were there already when any more were asked for
   if state.asked then
-    if not as_asked(state.asked, s) then lose(state) end
+    if not as_asked(state.asked, s) then
+      lose(state)
+    elseif not state.asked.exactly then
+      before = state.asked.length
+    end
   elseif not state.lost and (state.skip or 0) <= 0 and not begins_batch(link, direction, s) then
     lose(state)
   end
   state.asked = nil
+  -- Wireshark gives the same bytes from their beginning again when a batch that began before the newest segment is
+  -- still not whole. So nothing is read until the unfinished batch is one that begins in it.
+  local function too_early(from)
+    local tail = before > 0 and unfinished(link, direction, s, from)
+    return tail and tail <= before and more()
+  end
+
+  if before > 0 and not state.lost and too_early(0) then return end
   if (state.skip or 0) > 0 then
     local count = min(state.skip, n)
     state.skip = state.skip - count
@@ -568,6 +590,10 @@ local function drain(holder, direction, s, tree, pinfo, missing)
           undecoded(n)
           state.tried = 0
         end
+        return
+      end
+      if p == 0 and too_early(at) then
+        state.tried = 0
         return
       end
       if not sure and framing ~= "plain" then link.framing = framing end
@@ -602,9 +628,8 @@ local function replay(tree, pinfo, call)
 end
 
 -- Whether a stream is Zenoh: true, false, or nil when more bytes must tell.
-local function decide(holder, s, known)
-  local start, from_start = sub(s, 1, 4), not holder.begun
-  holder.begun = true
+local function decide(holder, state, s, known)
+  local start = sub(s, 1, 4)
   if start == "GET " or start == "HTTP" or byte(s, 1) == 0x16 and byte(s, 2) == 0x03 then return false end
   local size = size_at(s, 0, "plain")
   if size and size <= #s and opens(s, 2, size) then
@@ -618,14 +643,15 @@ local function decide(holder, s, known)
       return true
     end
   end
+  if #s > UNDECIDED then return false end
+  if #s < 1.3 * (state.tried or 0) then return nil end
+  state.tried = #s
   local at, framing = find_batch(s, 0, FRAMINGS, no_opinion, 4)
-  if at then
-    become_zenoh(holder, true, framing)
-    for direction = 1, 2 do holder.streams[direction].lost = at > 0 end
-    return true
-  end
-  if #s > UNDECIDED or from_start and plausible(s, 0, "plain") == false then return false end
-  return nil
+  if not at then return nil end
+  become_zenoh(holder, true, framing)
+  for direction = 1, 2 do holder.streams[direction].lost = at > 0 end
+  state.tried = 0
+  return true
 end
 
 -- Bytes of a stream. ``known``: on a port of Zenoh. Returns how many are ours, 0 for none.
@@ -650,13 +676,14 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
     direction = 1
   end
   if not holder.link then
-    local answer = not holder.other and decide(holder, s, known)
+    local answer = not holder.other and decide(holder, holder.streams[direction], s, known)
     if answer == false then
       holder.other = true
       return 0
     elseif answer == nil then
       if pinfo.can_desegment == 0 or missing > 0 then return 0 end
       pinfo.desegment_offset, pinfo.desegment_len = 0, DESEGMENT_ONE_MORE_SEGMENT
+      holder.streams[direction].asked = {length = n, head = sub(s, 1, min(n, 64))}
       return n
     end
   end

@@ -6,6 +6,7 @@ through extensions, records and bodies. `tests/wireshark/tshark.py` gives the sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -86,9 +87,17 @@ class Reading:
     destinations: dict[int, set[str]] = field(default_factory=dict)
 
 
+_CONTROLS = {number: f"\\x{number:x}" for number in (*range(1, 0x20), 0x7F)} | {0: "␀"}
+
+
 def shown_text(text: str) -> str:
-    """A text as the plugin shows it: bytes that are no UTF-8 replaced, zeros visible."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "␀")
+    """A text as the plugin shows it, bytes that are no UTF-8 replaced and zeros visible, in the XML that tshark writes."""
+    return blanks(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")).translate(_CONTROLS)
+
+
+def blanks(text: str) -> str:
+    """A text whose lines are joined, as readers of XML join those in an attribute."""
+    return re.sub("\r\n|[\r\n\t]", " ", text)
 
 
 # --- items --------------------------------------------------------------------------------------
@@ -158,6 +167,8 @@ class _Walk:
         self.malformed = False
         self.inner: list[tuple[Any, _Walk]] = []  # the messages of a FRAME
         self.end = self.record(message, 0)
+        if isinstance(message, Malformed):
+            self.items = [Item("unknown", 0, self.end, "", "")]
 
     def record(self, record: Any, start: int) -> int:
         """A record from ``start``; returns where it ends."""
@@ -165,8 +176,6 @@ class _Walk:
         self.faults += [Shown(str(f.kind), start + f.offset) for f in record._faults]
         self.malformed |= any(not f.noted for f in record._faults)
         if isinstance(record, Malformed):
-            if not start:
-                self.items.append(Item("unknown", 0, len(record.load), "", ""))
             return start + len(record.load)
         pos = self.fields(record, start)
         if isinstance(record.payload, Faulty):

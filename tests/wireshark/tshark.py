@@ -17,7 +17,7 @@ from scapy_zenoh.schema.extract import schema
 from scapy_zenoh.schema.model import Bytes, Repeat, Text, Vle
 from scapy_zenoh.schema.names import filter_of
 from scapy_zenoh.wireshark import isolated
-from tests.wireshark.expected import MESSAGES, Item, Message, Reading, Shown
+from tests.wireshark.expected import MESSAGES, Item, Message, Reading, Shown, blanks
 
 #: What the plugin adds to the fields of messages; those of rows are compared, the others lead from packet to packet.
 SHORT = {"keyexpr": "key", "sn": "sn", "rid": "rid", "encoding": "encoding", "payload_len": "payload_len"}
@@ -104,7 +104,7 @@ class _Pdml:
     def start(self, element: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         self.depth += 1
-        name, shown = attributes.get("name", ""), attributes.get("show", "")
+        name, shown = attributes.get("name", ""), blanks(attributes.get("show", ""))
         if self.foreign:
             return
         if name.startswith("zenoh."):
