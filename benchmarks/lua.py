@@ -65,7 +65,7 @@ def processor_time(command: list[str], output: Path, home: Path) -> float:
 def pushes_told(truth: Path) -> int:
     """PUSH messages in the capture: each operation on its way to the router, and each that a subscriber received."""
     told = json.loads(truth.read_text("utf-8"))
-    received = (key["count"] for node in told["received"].values() for sub in node.values() for key in sub.values())
+    received = (int(k["count"]) for node in told["received"].values() for sub in node.values() for k in sub.values())
     return int(told["messages"]) + sum(received)
 
 

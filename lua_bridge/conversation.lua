@@ -1,4 +1,5 @@
--- For the other parts: LEARN BATCH WHOLE_OF ONLY_END WINDOW read_whole new_link close_link side framing_of lane_key generated forget_sessions
+-- For the other parts: LEARN BATCH WHOLE_OF ONLY_END WINDOW read_whole new_link close_link side framing_of
+--   lane_key generated show_note forget_sessions
 --
 -- What the session knows: ids of both ends, keys behind numbers, questions and answers, fragments, sequence numbers.
 --
@@ -14,20 +15,19 @@ local DEFAULT_LANE = 5
 local SESSIONS = {} -- newest session by the ids of both ends
 
 local NOTES = {
-  {"late_capture", "The capture began after the handshake: what was negotiated and declared is not known"},
-  {"sequence_gap", "Sequence numbers are missing"},
-  {"sn_over_resolution", "The sequence number does not fit the negotiated resolution"},
-  {"reply_after_final", "A reply after RESPONSE_FINAL"},
-  {"final_missing", "No RESPONSE_FINAL for this request"},
-  {"batch_too_large", "The batch is larger than negotiated"},
-  {"unresolved_key", "The declaration of this number was not seen"},
-  {"incomplete_fragments", "A message in fragments was not completed"},
-  {"limit", "Too much to remember"},
+  late_capture = "The capture began after the handshake: what was negotiated and declared is not known",
+  sequence_gap = "Sequence numbers are missing",
+  sn_over_resolution = "The sequence number does not fit the negotiated resolution",
+  reply_after_final = "A reply after RESPONSE_FINAL",
+  final_missing = "No RESPONSE_FINAL for this request",
+  batch_too_large = "The batch is larger than negotiated",
+  unresolved_key = "The declaration of this number was not seen",
+  incomplete_fragments = "A message in fragments was not completed",
+  limit = "Too much to remember",
 }
-for _, pair in ipairs(NOTES) do
-  expert_field("note." .. pair[1], pair[2], expert.group.SEQUENCE, expert.severity.NOTE)
+for name, about in pairs(NOTES) do
+  expert_field("note." .. name, about, expert.group.SEQUENCE, expert.severity.NOTE)
 end
-expert_field("malformed", "Malformed: the rest of the batch cannot be read", expert.group.MALFORMED, expert.severity.ERROR)
 
 -- Links and sessions -----------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ local function offer_of(v)
   local exts = v.exts or {}
   local link = exts["ext.qos_link"] or {}
   return {
-    lanes = exts["ext.lanes"] ~= nil or (link.lanes or 0) + (link.has_priorities or 0) + (link.has_reliability or 0) > 0,
+    lanes = exts["ext.lanes"] ~= nil or link.lanes == 1 or link.has_priorities == 1 or link.has_reliability == 1,
     compression = exts["ext.compression"] ~= nil,
     low_latency = exts["ext.low_latency"] ~= nil,
     multilink = exts["ext.init_syn_multi_link"] ~= nil or exts["ext.init_ack_multi_link"] ~= nil,
@@ -142,7 +142,7 @@ end
 
 -- DECLARE KEYEXPR does not say whose table its scope is from: the receiver's, else the sender's.
 local function declared_key(link, direction, v)
-  if not v.scope then return nil end
+  if not v.scope or v.N == 1 and not v.suffix then return nil end
   if v.scope == 0 then return v.suffix or "" end
   if not link.multicast then
     local key, frame = lookup(side(link, 3 - direction), v.scope, v.suffix)
@@ -370,7 +370,9 @@ function LEARN.close(batch, v)
   local session, facts = batch.link.session, nil
   for _, one in ipairs(session.sides) do
     for id, query in pairs(one.queries) do
-      if not query.final then facts = with_note(facts, "final_missing", "request #" .. id .. " in packet " .. query.frame) end
+      if not query.final then
+        facts = with_note(facts, "final_missing", "request #" .. id .. " in packet " .. query.frame)
+      end
     end
   end
   if v.S == 1 then
@@ -416,7 +418,8 @@ function LEARN.fragment(batch, v)
   local assembler = own.assemblers[key]
   if not assembler then
     local session = batch.link.session
-    assembler = {mask = session.mask, marked = session.patch >= 1, runs = {}, order = {}, waiting = {}, waiting_count = 0}
+    assembler = {mask = session.mask, marked = session.patch >= 1, runs = {}, order = {}, waiting = {},
+      waiting_count = 0}
     own.assemblers[key] = assembler
   end
   local exts = v.exts or {}
@@ -434,12 +437,11 @@ end
 
 local function keyed(batch, v, holder)
   holder = holder or v
-  if not holder.scope or holder.scope == 0 then
-    return holder.scope and {key = holder.suffix or ""} or nil
-  end
+  if not holder.scope or holder.N == 1 and not holder.suffix then return nil end -- not all of it could be read
+  if holder.scope == 0 then return {key = holder.suffix or ""} end
   local key, frame = resolve(batch.link, batch.direction, holder.scope, holder.suffix, holder.M)
   if key then return {key = key, declared_in = frame} end
-  return with_note(nil, "unresolved_key", "number " .. holder.scope)
+  return with_note(nil, "unresolved_key", tostring(holder.scope))
 end
 
 function LEARN.push(batch, v)
@@ -530,7 +532,7 @@ local function declaration(batch, v)
   if what == "keyexpr" then
     if happens == "declare" then
       local key, frame = declared_key(batch.link, batch.direction, inner)
-      if not key then return with_note(nil, "unresolved_key", "number " .. inner.scope) end
+      if not key then return with_note(nil, "unresolved_key", tostring(inner.scope)) end
       local facts = {key = key, declared_in = frame}
       if not remember_key(own, number, key, batch.frame) then facts = with_note(facts, "limit", "key table full") end
       return facts
@@ -566,6 +568,12 @@ function generated(t, f, value)
   set_generated(add(t, f, value))
 end
 
+-- A finding that is no fault of the message: its name to filter by, and what it is about.
+function show_note(t, name, about)
+  generated(t, F["note"], name)
+  t:add_proto_expert_info(EXPERT["note." .. name], about and NOTES[name] .. ": " .. about or NOTES[name])
+end
+
 local function seconds(value)
   local whole = floor(value)
   return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
@@ -574,7 +582,7 @@ end
 -- The number behind the header byte, again to the last bit.
 local function show_sn(t, v)
   local _, lo, hi = halves(v.start + 1, #B, 64)
-  add(t, F["sn"], UInt64(lo, hi))
+  generated(t, F["sn"], UInt64(lo, hi))
 end
 
 local function show_data(t, v, key)
@@ -584,11 +592,11 @@ local function show_data(t, v, key)
   if not length then return end
   generated(t, F["payload_len"], length)
   if v.data_end then
-    add(t, F["payload"], range(TVB, v.data, length))
+    set_generated(add(t, F["payload"], range(TVB, v.data, length)))
     if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
   elseif whole then
     for _, piece in ipairs(v.slices) do
-      add(t, F["payload"], range(TVB, piece.data, piece.data_end - piece.data))
+      set_generated(add(t, F["payload"], range(TVB, piece.data, piece.data_end - piece.data)))
     end
   end
 end
@@ -599,7 +607,7 @@ local function show_links(t, facts, first_visit)
   if query and facts.asks then
     if query.response or query.final then generated(t, F["response_in"], query.response or query.final) end
     if query.final then generated(t, F["final_in"], query.final) end
-    if not query.final and not first_visit then t:add_proto_expert_info(EXPERT["note.final_missing"]) end
+    if not query.final and not first_visit then show_note(t, "final_missing") end
   elseif query then
     generated(t, F["request_in"], query.frame)
     generated(t, F["response_time"], seconds(facts.elapsed))
@@ -621,7 +629,7 @@ local function show_body(v, key)
   local inner = v.body
   if not inner then return end
   local kind = body_of(v)
-  if kind then add(v.item, F["msg"], kind) end
+  if kind then generated(v.item, F["msg"], kind) end
   if inner.record == "reply" then inner = inner.body end
   if not inner then return end
   if HAS_DATA[inner.record] then
@@ -639,9 +647,7 @@ local function show_facts(t, v, facts)
   if facts.count then
     for _, frame in ipairs(facts.frames) do generated(t, F["fragment_in"], frame) end
   end
-  for _, pair in ipairs(facts.notes or {}) do
-    t:add_proto_expert_info(EXPERT["note." .. pair[1]], pair[2])
-  end
+  for _, pair in ipairs(facts.notes or {}) do show_note(t, pair[1], pair[2]) end
 end
 
 told = function(v, p)
@@ -653,7 +659,7 @@ told = function(v, p)
   local ordinal = batch.ordinal + 1
   batch.ordinal = ordinal
   if batch.cut and v.record == "fragment" and not v.fault then
-    v.fault, v.fault_at = batch.cut, v.data_end
+    v.fault = batch.cut
     t:add_proto_expert_info(EXPERT["fault." .. batch.cut])
   end
   local facts
@@ -669,21 +675,25 @@ told = function(v, p)
     facts = batch.facts[ordinal]
   end
   local key = facts and facts.key
-  if not key and v.record == "push" and v.scope == 0 then key = v.suffix or "" end
+  if not key and v.record == "push" and v.scope == 0 then key = v.suffix or v.N == 0 and "" or nil end
 
   local kind = kind_of(v)
   batch.carries = batch.carries or not OPENING[kind]
   batch.asks_init = batch.asks_init or kind == "init_syn"
-  add(t, F["msg"], kind)
+  generated(t, F["msg"], kind)
   if v.sn then show_sn(t, v) end
   if key then generated(t, F["keyexpr"], shown(key)) end
   if v.zid and not batch.link then generated(t, F["srczid"], printed(v.zid)) end -- SCOUT and HELLO
   if v.request_id then generated(t, F["rid"], v.request_id) end
   show_body(v, key)
   if facts then show_facts(t, v, facts) end
-  local told_of = message_text(v, facts)
-  set_text(t, told_of)
-  story(v, told_of)
+  if v.fault then generated(t, F["fault"], v.fault) end
+  local line = message_text(v, key, facts and facts.count)
+  set_text(t, line)
+  if v.record ~= "frame" or v.fault then
+    story(line)
+    batch.lines[#batch.lines + 1] = #batch.lines < 3 and line or nil
+  end
   count_message(batch, v, facts, key)
   if facts and facts.whole then read_whole(t, facts) end
 end

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing_extensions import assert_never
 
 from lua_bridge.expressions import Expressions
+from lua_bridge.labels import label
 from scapy_zenoh.schema.model import (
     Bits,
     Bytes,
@@ -77,19 +78,6 @@ def title(record: Record) -> str:
     return text if text.endswith("extension") else f"{text} extension"
 
 
-#: Names that say too little to people.
-_LABELS = {"mid": "Message id", "eid": "Id", "enc": "Encoding", "exts": "extensions"}
-
-
-def _label(part: Part | None, name: str) -> str:
-    if name in _LABELS:
-        return _LABELS[name]
-    if part is not None and part.presence and len(name) <= 3:
-        what = part.presence[0][0]
-        return f"{name} ({_LABELS.get(what, what.replace('_', ' '))})"
-    return name if len(name) == 1 or name.isupper() else name.replace("_", " ").capitalize()
-
-
 def _item_fields(record: Record, item: Item) -> Iterator[str]:
     match item:
         case Bits():
@@ -114,7 +102,9 @@ def _item_fields(record: Record, item: Item) -> Iterator[str]:
 
 def _field(record: Record, name: str, kind: str, enum: EnumDef | None = None, part: Part | None = None) -> str:
     more = f", N.{enum.name}" if enum is not None else ""
-    return f"field({quoted(filter_of(record.name, name))}, {quoted(_label(part, name))}, {quoted(kind)}{more})"
+    return (
+        f"field({quoted(filter_of(record.name, name))}, {quoted(label(record.name, name, part))}, {quoted(kind)}{more})"
+    )
 
 
 def _part_field(record: Record, item: Bits, part: Part) -> str:
@@ -123,7 +113,7 @@ def _part_field(record: Record, item: Bits, part: Part) -> str:
         return _field(record, part.name, kind, part.enum, part)
     mask = ((1 << part.size) - 1) << part.shift
     names = f", N.{part.enum.name}" if part.enum is not None else ""
-    where = f"{quoted(filter_of(record.name, part.name))}, {quoted(_label(part, part.name))}"
+    where = f"{quoted(filter_of(record.name, part.name))}, {quoted(label(record.name, part.name, part))}"
     return f"bit_field({where}, {mask:#04x}{names})"
 
 

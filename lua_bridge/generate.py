@@ -24,7 +24,7 @@ _WIRESHARK = (
     "MENU_TOOLS_UNSORTED NSTime Pref Proto ProtoExpert ProtoField TextWindow TreeItem Tvb UInt64",
     "base expert frametype gui_enabled register_menu register_stat_cmd_arg set_plugin_info",
 )
-_EXPORTS = "-- For the other parts:"
+_EXPORTS = re.compile(r"-- For the other parts:(.*?)\n--\n", re.DOTALL)
 
 
 def plugin(name: str = "zenoh") -> str:
@@ -62,13 +62,14 @@ def _parts(names: tuple[str, ...]) -> Iterator[str]:
     """Fixed parts. One that begins with what others use of it is a block of its own: Lua allows 200 local names."""
     for name in names:
         text = (files("lua_bridge") / f"{name}.lua").read_text().rstrip("\n")
-        first, _, rest = text.partition("\n")
         yield from _heading(f"{name}.lua")
-        if first.startswith(_EXPORTS):
-            exported = first.removeprefix(_EXPORTS).split()
-            yield from [*([f"local {', '.join(exported)}"] if exported else []), "do", rest, "end"]
-        else:
+        exported = _EXPORTS.match(text)
+        if exported is None:
             yield text
+        else:
+            used = exported[1].replace("--", " ").split()
+            yield from [f"local {', '.join(used)}"] if used else []
+            yield from ["do", text[exported.end() :], "end"]
 
 
 def _heading(text: str) -> list[str]:

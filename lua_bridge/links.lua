@@ -1,4 +1,5 @@
--- For the other parts: PORTS known_port dissect_stream dissect_datagram dissect_websocket dissect_serial forget
+-- For the other parts: PORTS known_port dissect_stream dissect_datagram dissect_websocket dissect_serial
+--   forget
 --
 -- Links: where batches begin and end on streams and in datagrams, and whether some bytes are Zenoh at all.
 
@@ -115,7 +116,7 @@ local function at_wrap(sn)
 end
 
 -- Adds what a batch proves; false when it is bad or does not go on from the last.
-local function prove(shown_so_far, s, p, e, framing, fits)
+local function prove(evidence, s, p, e, framing, fits)
   local found, good = look_batch(s, p, e, framing)
   if not good then return false end
   for i, v in ipairs(found) do
@@ -127,12 +128,12 @@ local function prove(shown_so_far, s, p, e, framing, fits)
       if name == "frame" and not (following and NETWORK_RECORD[following.record]) then points = 0 end
       if name == "frame" or name == "fragment" then
         local lane = lane_key({qos = true}, v)
-        local last = shown_so_far.numbers[lane]
-        shown_so_far.numbers[lane] = v.sn
+        local last = evidence.numbers[lane]
+        evidence.numbers[lane] = v.sn
         local verdict
         if not last then
           verdict = fits(v)
-          shown_so_far.continues = shown_so_far.continues or verdict > 0
+          evidence.continues = evidence.continues or verdict > 0
         elseif v.sn - last == 1 or v.sn - last == 2 or at_wrap(last) and v.sn <= 1 then
           verdict = 1
         else
@@ -141,28 +142,28 @@ local function prove(shown_so_far, s, p, e, framing, fits)
         if verdict < 0 then return false end
         points = points + 3 * verdict
       end
-      shown_so_far.points = shown_so_far.points + points
+      evidence.points = evidence.points + points
     end
   end
-  shown_so_far.batches = shown_so_far.batches + 1
+  evidence.batches = evidence.batches + 1
   return true
 end
 
 -- True when the batches from p on are Zenoh: two good ones, or one whose numbers go on from what was seen.
 local function proof(s, p, framing, fits, enough)
-  local far_enough = {points = 0, batches = 0, numbers = {}, continues = false}
-  while far_enough.points < enough or not (far_enough.batches >= 2 or far_enough.continues) do
+  local evidence = {points = 0, batches = 0, numbers = {}, continues = false}
+  while evidence.points < enough or not (evidence.batches >= 2 or evidence.continues) do
     local size = size_at(s, p, framing)
     if not size or p + size > #s then return false end
     if size > PREFIX[framing] then
-      if not prove(far_enough, s, p + PREFIX[framing], p + size, framing, fits) then return false end
+      if not prove(evidence, s, p + PREFIX[framing], p + size, framing, fits) then return false end
     elseif framing ~= "plain" then
       return false
     end
     p = p + size
     if p == #s then break end
   end
-  return far_enough.points >= enough and (far_enough.batches >= 2 or far_enough.continues)
+  return evidence.points >= enough and (evidence.batches >= 2 or evidence.continues)
 end
 
 local function no_opinion() return 0 end
@@ -215,12 +216,17 @@ end
 
 local CUT = {truncated = true, bad_length = true, chain_cut = true, body_missing = true}
 
+-- The bytes from a fault to the end, and the fault on them.
+local function show_malformed(t, kind, p, e)
+  local rest = add(t, F["malformed"], range(TVB, p, e - p))
+  rest:add_proto_expert_info(EXPERT["fault." .. kind])
+end
+
 -- One row for bytes that belong to no readable message.
 local function show_unknown(root, kind, p, e)
   local v = open("unknown", add(root, F["unknown"], range(TVB, p, e - p)), p)
   v.fault = kind
-  v.item:add_tvb_expert_info(EXPERT["fault." .. kind], range(TVB, p, e - p))
-  if kind ~= "gap" then v.item:add_proto_expert_info(EXPERT["malformed"]) end
+  show_malformed(v.item, kind, p, e)
   told(v)
 end
 
@@ -229,9 +235,8 @@ local function show_fault(root, wrong, e, cut)
   local v, kind = OPEN, wrong.kind
   if cut and CUT[kind] then kind = cut end
   if v.record == "unknown" then v.item = add(root, F["unknown"], range(TVB, wrong.at, e - wrong.at)) end
-  v.item:add_tvb_expert_info(EXPERT["fault." .. kind], range(TVB, wrong.at, e - wrong.at))
-  v.item:add_proto_expert_info(EXPERT["malformed"], e - wrong.at .. " bytes cannot be read")
-  v.fault, v.fault_at = kind, wrong.at
+  v.fault = kind
+  show_malformed(v.item, kind, wrong.at, e)
   told(v)
 end
 
@@ -324,15 +329,16 @@ local function show_batch(tree, entry, p, e, prefix, content)
   local root = add(tree, proto, range(TVB, p, e - p))
   if prefix > 0 then add(root, F["batch.size"], range(TVB, p, prefix), number_at(B, p, prefix)) end
   BATCH.link, BATCH.direction, BATCH.ordinal, BATCH.facts = entry.link, entry.direction, 0, entry.facts
-  BATCH.cut, BATCH.asks_init = entry.cut, false
+  BATCH.cut, BATCH.asks_init, BATCH.lines = entry.cut, false, {}
   local stop = content(root)
+  if BATCH.lines[1] then append_text(root, ": " .. concat(BATCH.lines, " | ")) end
   show_ends(root, entry)
   if BATCH.first_visit and BATCH.carries and late(entry.link) then entry.late = true end
-  if entry.late then root:add_proto_expert_info(EXPERT["note.late_capture"]) end
+  if entry.late then show_note(root, "late_capture") end
   local most = entry.link.session.batch_size
   if BATCH.first_visit and most and entry.link.handshake and e - p - prefix > most then entry.too_large = most end
   if entry.too_large then
-    root:add_proto_expert_info(EXPERT["note.batch_too_large"], e - p - prefix .. " bytes, negotiated " .. entry.too_large)
+    show_note(root, "batch_too_large", e - p - prefix .. " bytes, not " .. entry.too_large)
   end
   return stop
 end
@@ -354,7 +360,7 @@ local function begin(pinfo)
 end
 
 -- A call is one visit of the dissector for some bytes of a packet: their length, how many of them it used, and what
--- it did with them. Calls that did nothing are not remembered: Wireshark does not repeat those that only asked for more.
+-- it did with them. Calls that did nothing are not remembered: Wireshark does not repeat those that asked for more.
 local function remember_call(length)
   local calls = HISTORY[VISIT.number]
   if not calls then
@@ -547,7 +553,7 @@ local function drain(holder, direction, s, tree, pinfo, missing)
   local function more(count)
     if missing > 0 or pinfo.can_desegment == 0 then return false end
     pinfo.desegment_offset, pinfo.desegment_len = p, count or DESEGMENT_ONE_MORE_SEGMENT
-    state.asked = {length = n - p, exactly = count and n - p + count, head = sub(s, p + 1, min(n, p + 64)), left = count}
+    state.asked = {length = n - p, exactly = count and n - p + count, head = sub(s, p + 1, min(n, p + 64))}
     if call then call.used, call.asks, call.more = p, p, pinfo.desegment_len end
     return true
   end
@@ -670,7 +676,8 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
     return n
   end
   local missing = tvb:reported_len() - n
-  if n > 4 and new_handshake(holder.link, s, 2) and number_at(s, 0, 2) + 2 <= n and opens(s, 2, number_at(s, 0, 2) + 2) then
+  local first = size_at(s, 0, "plain")
+  if first and first > 4 and first <= n and new_handshake(holder.link, s, 2) and opens(s, 2, first) then
     close_link(holder.link)
     holder.link, holder.streams, holder.from = nil, {{}, {}}, select(1, ends_of(pinfo))
     direction = 1
@@ -707,13 +714,14 @@ end
 -- SCOUT and HELLO: one message, and nothing after it.
 local function take_scouting(tree, n, missing, entry)
   local root = add(tree, proto, range(TVB, 0, n))
-  BATCH.link, BATCH.direction, BATCH.ordinal, BATCH.facts = nil, 1, 0, entry.facts
+  BATCH.link, BATCH.direction, BATCH.ordinal, BATCH.facts, BATCH.lines = nil, 1, 0, entry.facts, {}
   BATCH.cut = missing > 0 and "truncated" or nil
   local reader = FAMILY.scouting[byte(B, 1) % 32]
   ONLY_END = n
   local _, wrong = attempt(reader, 0, n, root)
   if wrong then show_fault(root, wrong, n, BATCH.cut) end
   ONLY_END = nil
+  append_text(root, ": " .. concat(BATCH.lines))
 end
 
 -- Whether a scouting message is good, and what it says.
@@ -729,7 +737,8 @@ local function look_scouting(s)
 end
 
 local function is_hello(s)
-  if #s < 4 or byte(s, 1) % 32 ~= 2 or floor(byte(s, 1) / 64) % 2 ~= 0 or byte(s, 2) ~= VERSION_BYTE then return false end
+  if #s < 4 or byte(s, 2) ~= VERSION_BYTE then return false end
+  if byte(s, 1) % 32 ~= 2 or floor(byte(s, 1) / 64) % 2 ~= 0 then return false end
   local v, stop = look_scouting(s)
   if stop ~= #s or floor(byte(s, 3) / 4) % 4 ~= 0 then return false end
   for _, locator in ipairs(v.locators or {}) do
@@ -753,9 +762,9 @@ local function proves(s, known)
     local first = found[1]
     if good and first then
       local name = first.record
-      local shown_so_far = {points = 0, batches = 0, numbers = {}}
       if (name == "init" or name == "join") and first.version == VERSION_BYTE then return true, framing end
-      if known and name == "frame" and prove(shown_so_far, s, 0, #s, framing, no_opinion) and shown_so_far.points >= 3 then
+      local evidence = {points = 0, batches = 0, numbers = {}}
+      if known and name == "frame" and prove(evidence, s, 0, #s, framing, no_opinion) and evidence.points >= 3 then
         return true, framing
       end
     end
@@ -770,7 +779,8 @@ end
 
 local function is_multicast(address)
   local first = tonumber(string.match(address, "^(%d+)%."))
-  return first and first >= 224 and first < 240 or string.sub(string.lower(address), 1, 2) == "ff" and find(address, ":", 1, true) ~= nil
+  if first then return first >= 224 and first < 240 end
+  return find(string.lower(address), "^ff%x%x:") ~= nil
 end
 
 local function datagram_link(pinfo)
@@ -847,49 +857,78 @@ end
 
 -- Serial lines -----------------------------------------------------------------------------------
 
--- Frames as they are on the line: COBS, each ended by a zero byte.
+-- What a serial frame is when it carries no messages.
+local function step_text(flags)
+  local steps = {}
+  for place, name in ipairs({"INIT", "ACK", "RESET"}) do
+    if floor(flags / 2 ^ (place - 1)) % 2 == 1 then steps[#steps + 1] = name end
+  end
+  return "serial " .. (#steps > 0 and concat(steps, "+") or "frame")
+end
+
+-- A frame without its stuffing: header, length, messages, checksum. Returns where its messages are.
+local function show_serial_frame(root, plain)
+  local r = range(TVB, 0, 1)
+  for _, name in ipairs({"reset", "ack", "init"}) do add(root, F["serial." .. name], r) end
+  if #plain < 3 then return nil, "truncated" end
+  local length = number_at(plain, 1, 2)
+  add(root, F["serial.length"], range(TVB, 1, 2), length)
+  if 3 + length > #plain then return nil, "bad_length" end
+  if 3 + length + 4 > #plain then return length, "truncated" end
+  local place = range(TVB, 3 + length, 4)
+  local crc = number_at(plain, 3 + length, 4)
+  add(root, F["serial.crc"], place, crc)
+  if crc ~= serial_crc(sub(plain, 4, 3 + length)) then return length, "bad_checksum" end
+  return length
+end
+
+-- Both directions of a line, where the capture tells them apart; else nothing is remembered from frame to frame.
+local function serial_link(pinfo)
+  local direction = pinfo.p2p_dir
+  LINKS.serial = LINKS.serial or {}
+  local holder = LINKS.serial
+  if not holder.link or direction ~= 0 and direction ~= 1 then become_zenoh(holder, true, "plain") end
+  holder.link.told_late = true
+  return holder.link, direction == 1 and 2 or 1
+end
+
+-- Frames as they are on the line: COBS, each ended by a zero byte. A zero byte alone is an idle line.
 function dissect_serial(tvb, pinfo, tree)
   local visit = begin(pinfo)
-  local wire = tvb:raw(0, tvb:len())
-  local holder = LINKS.serial or {streams = {{}, {}}}
-  LINKS.serial = holder
-  if not holder.link then become_zenoh(holder, true, "plain") end
-  local call = visit.first and remember_call(#wire) or remembered(#wire) or {}
+  local n = tvb:len()
+  local wire = tvb:raw(0, n)
+  local call = visit.first and remember_call(n) or remembered(n)
   local p, count = 0, 0
-  while p < #wire do
-    local stop = find(wire, "\0", p + 1, true)
-    if not stop then break end
-    local plain = cobs_decode(sub(wire, p + 1, stop - 1))
-    B, TVB = wire, tvb
-    local root = add(tree, F["serial"], range(tvb, p, stop - p))
-    if not plain or #plain < 7 then
-      root:add_proto_expert_info(EXPERT["fault.truncated"])
-    else
-      local inner = new_tvb(plain, "Zenoh serial frame")
-      B, TVB = plain, inner
-      local r = range(inner, 0, 1)
-      for _, name in ipairs({"reset", "ack", "init"}) do add(root, F["serial." .. name], r) end
-      local length = number_at(plain, 1, 2)
-      add(root, F["serial.length"], range(inner, 1, 2), length)
-      if 3 + length + 4 > #plain then
-        root:add_proto_expert_info(EXPERT["fault.bad_length"])
+  while p < n do
+    local stop = find(wire, "\0", p + 1, true) or n
+    if stop > p + 1 then
+      local plain = byte(wire, stop) == 0 and cobs_decode(sub(wire, p + 1, stop - 1))
+      local root = add(tree, F["serial"], range(tvb, p, stop - p))
+      if not plain or plain == "" then
+        root:add_proto_expert_info(EXPERT[byte(wire, stop) == 0 and "fault.bad_length" or "fault.truncated"])
+        story("serial frame that cannot be read")
       else
-        local crc = number_at(plain, 3 + length, 4)
-        add(root, F["serial.crc"], range(inner, 3 + length, 4), crc)
-        if crc ~= serial_crc(sub(plain, 4, 3 + length)) then root:add_proto_expert_info(EXPERT["fault.bad_checksum"]) end
-        if length > 0 then
+        B, TVB = plain, new_tvb(plain, "Zenoh serial frame")
+        local length, wrong = show_serial_frame(root, plain)
+        if wrong then root:add_proto_expert_info(EXPERT["fault." .. wrong]) end
+        if length and length > 0 then
           count = count + 1
-          local entry = visit.first and remember(call, {link = holder.link, direction = 1, framing = "plain"}) or call[count]
+          local link, direction = serial_link(pinfo)
+          local entry = visit.first and remember(call, {link = link, direction = direction}) or call and call[count]
           if entry then
-            show_batch(root, entry, 3, 3 + length, 0, function(t) return show_content(t, 3, 3 + length, "plain") end)
+            show_batch(root, entry, 3, 3 + length, 0, function(t)
+              return show_messages(t, 3, 3 + length, FAMILY.transport)
+            end)
           end
+        else
+          story(step_text(byte(plain, 1)))
         end
       end
     end
     p = stop
   end
   show_columns(pinfo)
-  return tvb:len()
+  return n
 end
 
 function forget()

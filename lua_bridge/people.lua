@@ -1,4 +1,5 @@
--- For the other parts: kind_of body_of encoding_text payload_of message_text story show_columns forget_story pick_dissectors hand_on
+-- For the other parts: kind_of body_of encoding_text payload_of message_text story show_columns forget_story
+--   pick_dissectors hand_on
 --
 -- What people read: the text of each message, the columns, and payloads handed to other dissectors.
 
@@ -47,128 +48,133 @@ local function key_shown(v, key)
   return ""
 end
 
+-- Words with one space between them; what is empty is left out.
+local function said(...)
+  local words = {}
+  for i = 1, select("#", ...) do
+    local word = select(i, ...)
+    if word and word ~= "" then words[#words + 1] = word end
+  end
+  return concat(words, " ")
+end
+
 local function put_text(v)
   local length, whole = payload_of(v)
-  local told_of = {string.upper(v.record)}
-  if length then told_of[2] = string.format("%d B", length) .. (whole == false and " shm" or "") end
-  if v.E and v.E ~= 0 then told_of[#told_of + 1] = shown(encoding_text(v)) end
-  return concat(told_of, " ")
+  local size = length and string.format("%d B", length) .. (whole == false and " shm" or "")
+  return said(string.upper(v.record), size, v.E == 1 and shown(encoding_text(v)))
 end
 
 local BODY_TEXT = {
   put = put_text,
   err = put_text,
   del = function() return "DEL" end,
-  reply = function(v) return "REPLY" .. (v.body and (v.body.record == "put" and " " .. put_text(v.body) or " DEL") or "") end,
-  query = function() return "" end,
+  reply = function(v) return said("REPLY", v.body and (v.body.record == "put" and put_text(v.body) or "DEL")) end,
 }
 
 local function body_text(v)
-  local inner = v.body
-  return inner and (BODY_TEXT[inner.record] or BODY_TEXT.query)(inner) or ""
+  local write = v.body and BODY_TEXT[v.body.record]
+  return write and write(v.body)
 end
 
-local function lane_text(v)
+local function lane_text(name, v, more)
   local lane = v.exts and v.exts["ext.lane"]
   local priority = lane and lane.priority or 5
-  return string.format(" %.0f %s%s", v.sn or 0, v.R == 0 and "best effort" or "reliable",
-    priority ~= 5 and " priority " .. priority or "")
+  return said(name, string.format("%.0f", v.sn or 0), v.R == 0 and "best effort" or "reliable",
+    priority ~= 5 and N.Priority[priority], more)
 end
 
-local function node_text(v)
-  return (N.WhatAmI[v.whatami] or "") .. " " .. (v.zid or "")
+local function node_text(name, v, more)
+  return said(name, N.WhatAmI[v.whatami], v.zid, more)
 end
 
-local function declaration_text(v, facts)
+local function declaration_text(v, key)
   local inner = v.body
   if not inner then return "DECLARE" end
   local happens, what = string.match(inner.record, "^(%a+)_(.+)$")
-  local told_of = {string.upper(happens), what}
-  if inner.expr_id or inner.id then told_of[#told_of + 1] = inner.expr_id or inner.id end
-  local key = facts and facts.key
-  if key or inner.scope then told_of[#told_of + 1] = key_shown(inner, key) end
-  if v.interest_id then told_of[#told_of + 1] = "for interest " .. v.interest_id end
-  return concat(told_of, " ")
+  return said(string.upper(happens), what, inner.expr_id or inner.id, (key or inner.scope) and key_shown(inner, key),
+    v.interest_id and "for interest " .. v.interest_id)
 end
 
+local WANTED = {{"K", "keyexprs"}, {"S", "subscribers"}, {"Q", "queryables"}, {"T", "tokens"}}
+
 local TEXT = {
-  push = function(v, facts) return "PUSH " .. key_shown(v, facts and facts.key) .. " " .. body_text(v) end,
-  request = function(v, facts)
+  push = function(v, key) return said("PUSH", key_shown(v, key), body_text(v)) end,
+  request = function(v, key)
     local parameters = v.body and v.body.parameters
-    local other = body_text(v)
-    return "REQUEST #" .. (v.request_id or "") .. " " .. key_shown(v, facts and facts.key)
-      .. (parameters and parameters ~= "" and "?" .. shown(parameters) or "") .. (other ~= "" and " " .. other or "")
+    local asked = parameters and parameters ~= "" and "?" .. shown(parameters) or ""
+    return said("REQUEST", v.request_id and "#" .. v.request_id, key_shown(v, key) .. asked, body_text(v))
   end,
-  response = function(v, facts)
-    return "RESPONSE #" .. (v.request_id or "") .. " " .. key_shown(v, facts and facts.key) .. " " .. body_text(v)
+  response = function(v, key)
+    return said("RESPONSE", v.request_id and "#" .. v.request_id, key_shown(v, key), body_text(v))
   end,
-  response_final = function(v) return "RESPONSE_FINAL #" .. (v.request_id or "") end,
+  response_final = function(v) return said("RESPONSE_FINAL", v.request_id and "#" .. v.request_id) end,
   declare = declaration_text,
-  interest = function(v, facts)
+  interest = function(v, key)
     local wanted = {}
-    for _, pair in ipairs({{"K", "keyexprs"}, {"S", "subscribers"}, {"Q", "queryables"}, {"T", "tokens"}}) do
+    for _, pair in ipairs(WANTED) do
       if v[pair[1]] == 1 then wanted[#wanted + 1] = pair[2] end
     end
-    return "INTEREST " .. (v.id or "") .. " " .. (N.InterestMode[v.mode] or "") .. " " .. concat(wanted, "|") .. " "
-      .. key_shown(v, facts and facts.key)
+    return said("INTEREST", v.id, N.InterestMode[v.mode], concat(wanted, "|"), key_shown(v, key))
   end,
   network_oam = function(v)
-    return v.states and "OAM link state of " .. #v.states .. " nodes" or "OAM " .. (v.id or "")
+    return said("OAM", v.states and "link state of " .. #v.states .. " nodes" or v.id)
   end,
-  transport_oam = function(v) return "OAM " .. (v.id or "") .. " (transport)" end,
-  init = function(v) return "INIT " .. (v.A == 1 and "ack " or "syn ") .. node_text(v) end,
+  transport_oam = function(v) return said("OAM", v.id, "(transport)") end,
+  init = function(v) return node_text(v.A == 1 and "INIT ack" or "INIT syn", v) end,
   open = function(v)
-    return "OPEN " .. (v.A == 1 and "ack" or "syn") .. (v.lease and string.format(" lease %.0f %s", v.lease,
-      v.T == 1 and "s" or "ms") or "")
+    local lease = v.lease and string.format("lease %.0f %s", v.lease, v.T == 1 and "s" or "ms")
+    return said("OPEN", v.A == 1 and "ack" or "syn", lease)
   end,
-  close = function(v) return "CLOSE " .. (N.CloseReason[v.reason] or v.reason or "") end,
+  close = function(v) return said("CLOSE", N.CloseReason[v.reason] or v.reason) end,
   keep_alive = function() return "KEEP_ALIVE" end,
-  frame = function(v) return "FRAME" .. lane_text(v) end,
+  frame = function(v) return lane_text("FRAME", v) end,
   fragment = function(v)
-    return "FRAGMENT" .. lane_text(v) .. string.format(" %d B", (v.data_end or 0) - (v.data or 0))
-      .. (v.M == 0 and " (last)" or "")
+    local size = string.format("%d B", (v.data_end or 0) - (v.data or 0))
+    return lane_text("FRAGMENT", v, v.M == 0 and size .. " (last)" or size)
   end,
-  join = function(v) return "JOIN " .. node_text(v) end,
+  join = function(v) return node_text("JOIN", v) end,
   scout = function(v)
     local roles = {}
     for place, role in ipairs({"router", "peer", "client"}) do
       if floor((v.what or 0) / 2 ^ (place - 1)) % 2 == 1 then roles[#roles + 1] = role end
     end
-    return "SCOUT for " .. concat(roles, "|")
+    return said("SCOUT for", concat(roles, "|"))
   end,
-  hello = function(v) return "HELLO " .. node_text(v) .. (v.locators and " at " .. shown(concat(v.locators, " ")) or "") end,
+  hello = function(v) return node_text("HELLO", v, v.locators and "at " .. shown(concat(v.locators, " "))) end,
   unknown = function() return "unknown" end,
 }
 
-function message_text(v, facts)
-  local told_of = string.gsub(TEXT[v.record](v, facts), "%s+$", "")
-  if facts and facts.count then told_of = told_of .. " (" .. facts.count .. " fragments)" end
-  if v.fault then told_of = told_of .. " !" .. v.fault end
-  return told_of
+function message_text(v, key, fragments)
+  local line = TEXT[v.record](v, key)
+  if fragments or v.fault then
+    return said(line, fragments and "(" .. fragments .. " fragments)", v.fault and "!" .. v.fault)
+  end
+  return line
 end
 
 -- Columns ----------------------------------------------------------------------------------------
 
 local COLUMN_MESSAGES, COLUMN_TEXT = 8, 400
-local STORY, STORY_MORE = {}, 0 -- of the packet being dissected
+local STORY, MORE, WRITTEN = {}, 0, 0 -- of the packet: what is told, how much is not, how much of it is in the column
 
-function story(v, told_of)
-  if v.record == "frame" and not v.fault then return end
-  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = told_of else STORY_MORE = STORY_MORE + 1 end
+function story(line)
+  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = line else MORE = MORE + 1 end
 end
 
 function forget_story()
-  STORY, STORY_MORE = {}, 0
+  STORY, MORE, WRITTEN = {}, 0, 0
 end
 
--- True when there was anything to tell.
+-- A packet may be read in several calls, between which Wireshark keeps what is in the column.
 function show_columns(pinfo)
-  if #STORY == 0 then return end
+  if #STORY == WRITTEN and MORE == 0 then return end
   local columns = pinfo.cols
   columns.protocol = "Zenoh"
-  local line = sub(concat(STORY, " | "), 1, COLUMN_TEXT)
-  if STORY_MORE > 0 then line = line .. " | " .. STORY_MORE .. " more" end
-  if line ~= "" then columns.info = shown(line) end
+  local line = concat(STORY, " | ", WRITTEN + 1)
+  if MORE > 0 then line = (line ~= "" and line .. " | " or "") .. MORE .. " more" end
+  if #line > COLUMN_TEXT then line = sub(line, 1, COLUMN_TEXT) .. "..." end
+  if WRITTEN == 0 then columns.info = shown(line) else columns.info:append(shown(" | " .. line)) end
+  WRITTEN, MORE = #STORY, 0
 end
 
 -- Payloads ---------------------------------------------------------------------------------------
@@ -197,6 +203,8 @@ function pick_dissectors(preference)
   PICKED = {}
   for glob, name in string.gmatch(preference or "", "([^%s=,;]+)%s*=%s*([^%s,;]+)") do
     PICKED[#PICKED + 1] = {lua_pattern(glob), name}
+    local parent = string.match(glob, "^(.*)/%*%*$") -- ** is also nothing at all
+    if parent then PICKED[#PICKED + 1] = {lua_pattern(parent), name} end
   end
 end
 

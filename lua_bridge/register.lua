@@ -23,7 +23,10 @@ field("fragment_in", "Fragment in", "frame")
 record_field("whole", "Reassembled message")
 record_field("unknown", "Unknown message")
 record_field("undecoded", "Rest of what could not be read")
-field("batch.size", "Batch size", "uint32")
+record_field("malformed", "Malformed: cannot be read")
+field("fault", "Fault", "text")
+field("note", "Note", "text")
+field("batch.size", "Size", "uint32")
 bit_field("batch.c", "C (compressed)", 0x01)
 bit_field("batch.reserved", "Reserved", 0xfe)
 record_field("serial", "Zenoh serial frame")
@@ -166,4 +169,4 @@ for _, entry in ipairs(TABLES) do
   end
 end
 
-set_plugin_info({version = VERSION, author = "scapy-zenoh", description = "Zenoh, generated from the classes of scapy-zenoh"})
+set_plugin_info({version = VERSION, author = "scapy-zenoh", description = "Zenoh, from the classes of scapy-zenoh"})

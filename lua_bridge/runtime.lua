@@ -6,7 +6,8 @@
 
 local byte, sub, find, floor, min = string.byte, string.sub, string.find, math.floor, math.min
 local add, set_len, set_text = TreeItem.add, TreeItem.set_len, TreeItem.set_text
-local set_generated, range, concat = TreeItem.set_generated, Tvb.range, table.concat
+local set_generated, append_text = TreeItem.set_generated, TreeItem.append_text
+local range, concat = Tvb.range, table.concat
 
 local B, TVB = "", nil
 local OPEN = nil -- the message being read
@@ -38,7 +39,7 @@ local MAKE = {
   uint16 = function(a, n, names) return ProtoField.uint16(a, n, base.DEC, names) end,
   uint32 = function(a, n, names) return ProtoField.uint32(a, n, base.DEC, names) end,
   uint64 = function(a, n, names) return ProtoField.uint64(a, n, base.DEC, names) end,
-  flag = function(a, n) return ProtoField.bool(a, n) end,
+  flag = function(a, n) return ProtoField.bool(a, n, base.NONE, {"set", "not set"}) end,
   text = function(a, n) return ProtoField.string(a, n) end,
   bytes = function(a, n) return ProtoField.bytes(a, n) end,
   time = function(a, n) return ProtoField.absolute_time(a, n, base.UTC) end,
@@ -87,7 +88,7 @@ end
 local function noted(kind, t, p, n)
   if t then
     t:add_tvb_expert_info(EXPERT["fault." .. kind], range(TVB, p, n))
-    if OPEN and not OPEN.fault then OPEN.fault, OPEN.fault_at = kind, p end
+    if OPEN and not OPEN.fault then OPEN.fault = kind end
   end
 end
 

@@ -60,12 +60,13 @@ local function sorted_keys(t, before)
   return keys
 end
 
-local RULER = string.rep("=", 100) .. "\n"
+local RULER = string.rep("=", 72) .. "\n"
 
 local function stat_text()
   local lines = {RULER, "Zenoh: ", COUNTS.messages, " messages\n", RULER}
   local kinds = COUNTS.kinds
-  for _, kind in ipairs(sorted_keys(kinds, function(a, b) return kinds[a] > kinds[b] or kinds[a] == kinds[b] and a < b end)) do
+  local function more(a, b) return kinds[a] > kinds[b] or kinds[a] == kinds[b] and a < b end
+  for _, kind in ipairs(sorted_keys(kinds, more)) do
     lines[#lines + 1] = string.format("%-28s %10d\n", kind, kinds[kind])
   end
   for _, kind in ipairs(sorted_keys(COUNTS.faults)) do
@@ -77,14 +78,14 @@ end
 
 local function keys_text()
   local lines, keys = {RULER, "Zenoh keys\n", RULER}, COUNTS.keys
-  lines[#lines + 1] = string.format("%10s %10s %10s %10s %14s  %s\n", "PUT", "DEL", "QUERY", "REPLY", "bytes", "key")
+  lines[#lines + 1] = string.format("%7s %7s %7s %7s %11s  %s\n", "PUT", "DEL", "QUERY", "REPLY", "bytes", "key")
   local function busier(a, b)
     return keys[a].bytes > keys[b].bytes or keys[a].bytes == keys[b].bytes and a < b
   end
   for _, key in ipairs(sorted_keys(keys, busier)) do
     local row = keys[key]
-    lines[#lines + 1] = string.format("%10d %10d %10d %10d %14d  %s\n", row.put, row.del, row.query, row.reply, row.bytes,
-      shown(key))
+    lines[#lines + 1] = string.format("%7d %7d %7d %7d %11d  %s\n", row.put, row.del, row.query, row.reply,
+      row.bytes, shown(key))
   end
   lines[#lines + 1] = RULER
   return concat(lines)
@@ -96,9 +97,10 @@ end
 
 local function queries_text()
   local lines = {RULER, "Zenoh queries (times in ms after the request)\n", RULER}
-  lines[#lines + 1] = string.format("%8s %10s %8s %12s %12s  %s\n", "packet", "request", "replies", "first reply", "final", "key")
+  lines[#lines + 1] = string.format("%8s %8s %7s %11s %11s  %s\n", "packet", "request", "replies", "first reply",
+    "final", "key")
   for _, query in ipairs(COUNTS.queries) do
-    lines[#lines + 1] = string.format("%8d %10s %8d %12s %12s  %s\n", query.frame, "#" .. query.id, query.replies or 0,
+    lines[#lines + 1] = string.format("%8d %8s %7d %11s %11s  %s\n", query.frame, "#" .. query.id, query.replies or 0,
       milliseconds(query.first_after), milliseconds(query.final_after), shown(query.name or "(unresolved)"))
   end
   lines[#lines + 1] = RULER

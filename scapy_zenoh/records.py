@@ -114,6 +114,7 @@ def _key(record: MessageRecord, message: Any) -> None:
     if "scope" in values:
         record.key_scope = int(values["scope"])
         record.key_suffix = values.get("suffix")
+        record.key_whole = record.key_suffix is not None or not message.getfieldval("N")
         if "M" in message.default_fields:  # D_KEYEXPR has no such flag
             record.key_mapping = Mapping.describe(message.getfieldval("M"))
 

@@ -40,6 +40,8 @@ class MessageRecord:
     key_scope: int | None = None
     key_suffix: str | None = None
     key_mapping: str | None = None
+    #: False when the suffix that was announced could not be read: then the key is not known.
+    key_whole: bool = True
     entity_id: int | None = None
     request_id: int | None = None
     interest_id: int | None = None

@@ -424,6 +424,8 @@ class Tracker:
 
     def _declared_key(self, link: Link, direction: int, record: MessageRecord) -> str | None:
         """D_KEYEXPR has no mapping flag: a scope is the receiver's, else the sender's."""
+        if not record.key_whole:
+            return None
         if not record.key_scope:
             return record.key_suffix or ""
         theirs = self._side(link, 1 - direction).keys.resolve(record.key_scope, record.key_suffix)
@@ -432,7 +434,7 @@ class Tracker:
         return self._side(link, direction).keys.resolve(record.key_scope, record.key_suffix)
 
     def _resolve(self, link: Link, direction: int, record: MessageRecord) -> str | None:
-        if record.key_scope is None:
+        if record.key_scope is None or not record.key_whole:
             return None
         if not record.key_scope:
             return record.key_suffix or ""

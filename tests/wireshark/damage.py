@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -41,6 +42,11 @@ class _Segment:
         """The other direction."""
         way = self.way
         return way[4:8] + way[:4] + way[10:12] + way[8:10]
+
+    @property
+    def identity(self) -> bytes:
+        """What is the same when a segment is sent again."""
+        return self.way + bytes(self.data[self.transport + 4 : self.transport + 8] + self.data[self.payload :])
 
     def number(self, at: int) -> int:
         """The sequence number (at 4) or the acknowledgement (at 8)."""
@@ -82,11 +88,17 @@ class _Moves:
         return sum(by for since, by in self.steps if (number - since) % (1 << 32) < 1 << 31)
 
 
-def damaged(capture: Path, seed: int, path: Path, share: float = 0.05) -> Path:
-    """Write a copy of a capture in which about ``share`` of the packets with Zenoh bytes are damaged."""
+def damaged(capture: Path, seed: int, path: Path, share: float = 0.1, aligned: bool = True) -> Path:
+    """Write a copy of a capture in which about ``share`` of the packets with Zenoh bytes are damaged.
+
+    ``aligned``: only inside batches, whose sizes stay right, and not in the first of a direction; so everybody knows
+    where the next batch begins, and that the link is Zenoh.
+    """
     raw, dice = load(capture), random.Random(seed)
     moves: dict[bytes, _Moves] = {}
     sockets: set[bytes] = set()  # directions of WebSockets
+    begun: set[bytes] = set()
+    sent = Counter(s.identity for _, data, _ in raw.records if (s := _segment(data)))
     records = []
     for time, data, length in raw.records:
         segment = _segment(data)
@@ -94,19 +106,30 @@ def damaged(capture: Path, seed: int, path: Path, share: float = 0.05) -> Path:
             records.append((time, data, length))
             continue
         number = segment.number(4)
+        once = segment.proto == UDP or sent[segment.identity] == 1
         if segment.proto == TCP:
             segment.move(8, moves.setdefault(segment.back, _Moves()).at(segment.number(8)))
             segment.move(4, moves.setdefault(segment.way, _Moves()).at(number))
         payload = bytes(segment.data[segment.payload :])
         if payload.startswith((b"GET ", b"HTTP")):
             sockets.add(segment.way)
-        elif payload and dice.random() < share:
-            changed = change_inside(payload, dice) if segment.way in sockets else change(payload, dice)
+        elif payload and segment.way not in begun and aligned:
+            begun.add(segment.way)
+        elif payload and once and dice.random() < share:
+            if segment.way in sockets:
+                changed = change_inside(payload, dice)
+            elif segment.proto == TCP and aligned:
+                changed = change_batch(payload, dice)
+            else:
+                changed = change(payload, dice)
             segment.replace(changed)
             if segment.proto == TCP and len(changed) != len(payload):
                 moves[segment.way].steps.append((number + len(payload) & 0xFFFFFFFF, len(changed) - len(payload)))
         records.append((time, bytes(segment.data), len(segment.data)))
     return raw.write(path, records)
+
+
+# --- changes ------------------------------------------------------------------------------------
 
 
 def change(payload: bytes, dice: random.Random) -> bytes:
@@ -120,6 +143,17 @@ def change(payload: bytes, dice: random.Random) -> bytes:
     return payload[: at + size] + payload[at:]
 
 
+def change_batch(payload: bytes, dice: random.Random) -> bytes:
+    """The same inside one of the batches that a segment holds, whose size is then put right."""
+    for prefix in (2, 4):
+        batches = _batches(payload, prefix)
+        if batches:
+            start, end = dice.choice(batches)
+            content = change(payload[start + prefix : end], dice)
+            return payload[:start] + len(content).to_bytes(prefix, "little") + content + payload[end:]
+    return payload
+
+
 def change_inside(payload: bytes, dice: random.Random) -> bytes:
     """Some bytes flipped in the content of the first message of a WebSocket; its header stays good."""
     start = {126: 4, 127: 10}.get(payload[1] & 0x7F, 2) + 4 * (payload[1] >> 7)
@@ -127,6 +161,18 @@ def change_inside(payload: bytes, dice: random.Random) -> bytes:
         return payload
     at, size = _some(len(payload) - start, dice)
     return _flipped(payload, start + at, size, dice)
+
+
+def _batches(payload: bytes, prefix: int) -> list[tuple[int, int]]:
+    """Where batches with sizes of so many bytes begin and end; none if they do not fill the payload."""
+    found, pos = [], 0
+    while pos < len(payload):
+        end = pos + prefix + int.from_bytes(payload[pos : pos + prefix], "little")
+        if not pos + prefix < end <= len(payload):
+            return []
+        found.append((pos, end))
+        pos = end
+    return found
 
 
 def _some(length: int, dice: random.Random) -> tuple[int, int]:

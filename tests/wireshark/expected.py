@@ -91,7 +91,7 @@ _CONTROLS = {number: f"\\x{number:x}" for number in (*range(1, 0x20), 0x7F)} | {
 
 
 def shown_text(text: str) -> str:
-    """A text as the plugin shows it, bytes that are no UTF-8 replaced and zeros visible, in the XML that tshark writes."""
+    """A text as the plugin shows it, bytes that are no UTF-8 replaced and zeros visible, in the XML of tshark."""
     return blanks(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")).translate(_CONTROLS)
 
 

@@ -4,8 +4,8 @@ Where all segments of a connection are there and in order, everything is the sam
 bytes, names, faults. What the two cannot agree on follows from how Wireshark works, and is told by the packets alone:
 
 * Bytes that wait for more when the capture ends, or the connection, are shown by Scapy only.
-* Scapy names the packet that brought a message, also when a later one was needed to find where messages begin; Wireshark
-  shows it in that later one. Then sequences are compared.
+* Scapy names the packet that brought a message, also when a later one was needed to find where messages begin;
+  Wireshark shows it in that later one. Then sequences are compared.
 * Wireshark decides which segments of a rough connection reach a plugin, and in which order. There nothing wrong may be
   shown and nothing twice, and decoding has to go on.
 """
@@ -24,6 +24,7 @@ import pytest
 from scapy_zenoh.capture import CaptureReader, Packet
 from tests.conftest import captures, truth_path
 from tests.wire import SYN
+from tests.wireshark.damage import damaged
 from tests.wireshark.expected import Message, Reading, Shown, scapy
 from tests.wireshark.tshark import tshark, tshark_available
 
@@ -215,8 +216,9 @@ def _could_be(mine: Message, other: Message) -> bool:
 
 def cases() -> list[Any]:
     """Every capture; those that take seconds are slow."""
+    slow = [pytest.mark.slow]
     return [
-        pytest.param(path, id=path.name.split(".")[0], marks=[pytest.mark.slow] if path.stat().st_size > 1 << 17 else [])
+        pytest.param(path, id=path.name.split(".")[0], marks=slow if path.stat().st_size > 1 << 17 else [])
         for path in captures()
     ]
 
@@ -226,3 +228,42 @@ def test_tshark_shows_what_scapy_reads(capture: Path) -> None:
     keylog = json.loads(truth_path(capture).read_text()).get("keylog")
     found = compare(capture, capture.with_name(keylog) if keylog else None)
     assert not found, "\n".join(found[:20])
+
+
+# --- damaged copies -----------------------------------------------------------------------------
+
+#: All kinds of links: TCP with declarations, queries, lanes and several links, compressed, low latency, WebSocket, UDP.
+DAMAGED = [
+    "s02_peer_udp", "s04_query", "s06_declared", "s08_qos", "s09_compression_head", "s10_lowlatency_head",
+    "s12c_multilink_prio", "s13_encodings", "s14b_mcast_qos", "s15b_ws_head", "s17_routers", "s21_shm_head",
+]  # fmt: skip
+
+
+def shipped(name: str) -> Path:
+    """A capture of the small collection."""
+    return next((Path(__file__).parents[1] / "data" / "captures").glob(f"{name}.pcap*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_damage_inside_batches_is_read_alike(name: str, seed: int, tmp_path: Path) -> None:
+    found = compare(damaged(shipped(name), seed, tmp_path / f"{name}.pcap", share=0.2))
+    assert not found, "\n".join(found[:20])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in DAMAGED if name not in ("s02_peer_udp", "s14b_mcast_qos")])
+def test_decoding_goes_on_after_damaged_sizes(name: str, tmp_path: Path) -> None:
+    """Where the next batch begins is then a guess; of what is good, as much is shown as Scapy finds in time."""
+    original = shipped(name)
+    capture = damaged(original, 1, tmp_path / f"{name}.pcap", share=0.05, aligned=False)
+    good = {_essence(message) for message in scapy(original).messages}
+    ours = sum(_essence(message) in good and not message.last for message in scapy(capture).messages)
+    theirs = sum(_essence(message) in good for message in tshark(capture, PREFERENCES).messages)
+    assert theirs >= 0.9 * ours
+
+
+def _essence(message: Message) -> tuple[Any, ...]:
+    """What is the same wherever a message is."""
+    return message.kind, message.body, tuple(message.items[1:])

@@ -1,0 +1,243 @@
+"""The plugin as Wireshark sees it: it loads in silence, and a packet looks the same whenever it is dissected."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lua_bridge import plugin
+from scapy_zenoh.wireshark import isolated
+from tests.conftest import captures, truth_path
+from tests.wire import pcap
+from tests.wireshark import node, sharkd
+from tests.wireshark.node import Frame, Node
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "zenoh.lua"
+
+#: What only the rest of a capture can tell: shown when a packet is dissected again.
+FORWARD = ("zenoh.response_in", "zenoh.final_in", "zenoh.reassembled_in", "zenoh.interest_final_in")
+
+#: Wireshark itself gives 19999 to TLS; what its other dissectors make of payloads is not compared.
+PREFS = {"zenoh.tcp_ports": "7447,19999", "zenoh.payload_limit": "0"}
+
+
+@pytest.fixture(scope="module")
+def lua(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plugin") / "zenoh.lua"
+    path.write_text(plugin())
+    return path
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(pcap([]))
+    return path
+
+
+def run(lua: Path, capture: Path, *options: str) -> str:
+    """What tshark prints; it must not complain."""
+    with tempfile.TemporaryDirectory() as home:
+        command = ["tshark", "-n", "-X", f"lua_script:{lua}", "-r", str(capture), *options]
+        done = subprocess.run(command, capture_output=True, env=isolated(Path(home)))
+    complaints = [line for line in done.stderr.decode().splitlines() if line and not line.startswith("Running as user")]
+    assert complaints == []
+    return done.stdout.decode("utf-8", "replace")
+
+
+def small(limit: int) -> list[Any]:
+    """Captures whose packets can all be looked at twice."""
+    return [pytest.param(p, id=p.name.split(".")[0]) for p in captures() if p.stat().st_size < limit]
+
+
+# --- loading ------------------------------------------------------------------------------------
+
+
+def test_committed_plugin_is_fresh() -> None:
+    """If this fails: scapy-zenoh lua -o samples/zenoh.lua."""
+    assert SAMPLE.read_text() == plugin()
+
+
+def test_header_names_version_and_schema() -> None:
+    from lua_bridge.generate import schema_hash
+    from scapy_zenoh import __version__
+
+    head = plugin()[:500]
+    assert f"scapy-zenoh {__version__}" in head and schema_hash() in head
+
+
+@pytest.mark.tshark
+def test_luacheck_finds_nothing(lua: Path) -> None:
+    done = subprocess.run(["luacheck", "--no-color", "-q", str(lua)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.tshark
+@pytest.mark.parametrize("wireshark", [node, sharkd], ids=["wireshark-4.4", "installed"])
+def test_plugin_loads_without_a_word(wireshark: Any, lua: Path, empty: Path) -> None:
+    assert wireshark.dissect(empty, lua).log == wireshark.dissect(empty, None).log
+
+
+@pytest.mark.tshark
+def test_every_field_is_registered_once(lua: Path) -> None:
+    done = subprocess.run(["tshark", "-G", "fields", "-X", f"lua_script:{lua}"], capture_output=True, text=True)
+    names = Counter(line.split("\t")[2] for line in done.stdout.splitlines() if "\tzenoh." in line and line[0] == "F")
+    assert len(names) > 400
+    assert [name for name, count in names.items() if count > 1] == []
+    assert all(name == name.lower() for name in names)
+
+
+@pytest.mark.tshark
+def test_another_owner_of_the_name_is_said_clearly(lua: Path, empty: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.lua"
+    other.write_text('local p = Proto("zenoh", "Zenoh Protocol")\n')
+    command = ["tshark", "-r", str(empty), "-X", f"lua_script:{other}"]
+    done = subprocess.run([*command, "-X", f"lua_script:{lua}"], capture_output=True, text=True)
+    assert "another plugin already owns the name 'zenoh'" in done.stderr and "--name" in done.stderr
+    renamed = tmp_path / "renamed.lua"
+    renamed.write_text(plugin("zenoh2"))
+    quiet = subprocess.run([*command, "-X", f"lua_script:{renamed}"], capture_output=True, text=True)
+    alone = subprocess.run(["tshark", "-r", str(empty)], capture_output=True, text=True)
+    assert quiet.stderr == alone.stderr
+
+
+@pytest.mark.parametrize("name", ["", "Zenoh", "9z", "a b", "a.b"])
+def test_name_that_wireshark_would_refuse_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match="a protocol name is"):
+        plugin(name)
+
+
+# --- dissecting again ---------------------------------------------------------------------------
+
+
+def without(nodes: tuple[Node, ...], names: tuple[str, ...]) -> tuple[Node, ...]:
+    """A tree without some fields."""
+    return tuple(
+        Node(n.abbrev, n.label, n.value, n.start, n.length, n.source, "", without(n.children, names))
+        for n in nodes
+        if n.abbrev not in names
+    )
+
+
+def errors(frames: tuple[Frame, ...]) -> list[str]:
+    """Lua errors and bugs that trees tell of."""
+    return [n.label for frame in frames for n in frame.nodes if "Lua Error" in n.label or "bug" in n.label.lower()]
+
+
+@pytest.mark.tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", small(150_000))
+@pytest.mark.parametrize("wireshark", [node, sharkd], ids=["wireshark-4.4", "installed"])
+def test_packets_look_the_same_in_any_order(wireshark: Any, capture: Path, lua: Path) -> None:
+    count = len(wireshark.dissect(capture, lua, order=[], filters=[""]).found[""])
+    order = [*range(1, count + 1), *range(1, count + 1)]
+    random.Random(capture.name).shuffle(order)
+    seen = wireshark.dissect(capture, lua, prefs=PREFS, order=order)
+    assert errors(seen.frames) == []
+    looks: dict[int, Frame] = {}
+    for frame in seen.frames:
+        assert looks.setdefault(frame.number, frame) == frame
+
+
+def values(nodes: tuple[Node, ...]) -> list[tuple[Any, ...]]:
+    """What is in a tree, without the wording that differs between versions."""
+    return [
+        (n.abbrev, n.value, n.start, n.length, n.source, values(n.children)) for n in nodes if n.abbrev != "_ws.expert"
+    ]
+
+
+@pytest.mark.tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", small(60_000))
+def test_both_wiresharks_agree(capture: Path, lua: Path) -> None:
+    old, new = (w.dissect(capture, lua, prefs=PREFS, wanted=("zenoh",)) for w in (sharkd, node))
+    assert [f.number for f in old.frames] == [f.number for f in new.frames]
+    for mine, theirs in zip(old.frames, new.frames, strict=True):
+        assert values(mine.nodes) == values(theirs.nodes), f"frame {mine.number}"
+
+
+@pytest.mark.tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", small(60_000))
+def test_two_passes_show_what_one_does(capture: Path, lua: Path) -> None:
+    once, twice = (zenoh_lines(run(lua, capture, "-V", *passes)) for passes in ((), ("-2",)))
+    assert once == twice
+
+
+def zenoh_lines(text: str) -> list[str]:
+    """The lines of Zenoh in the output of tshark -V, without what only the rest of the capture can tell."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        if line[:1].strip():
+            inside = line.startswith("Zenoh")
+            lines += [line] if line.startswith("Frame ") else []
+        forward = (" in: ", "All current declarations sent by", "No RESPONSE_FINAL for this request")
+        if inside and line[:1] != "F" and not any(words in line for words in forward):
+            lines.append(line)
+    return [line for line in lines if not line.strip().startswith(("[Severity level", "[Group"))]
+
+
+# --- against what the applications did ----------------------------------------------------------
+
+
+def delivered(truth: dict[str, Any]) -> dict[str, Counter[tuple[str, str]]]:
+    """For each client with one subscriber: how many samples of each key and kind came to it over the wire."""
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    tokens = {event["key"] for event in truth["events"] if "token" in event["op"] and "key" in event}
+    for name, subscribers in truth.get("received", {}).items():
+        zid = truth["nodes"].get(name, {}).get("zid")
+        if zid and len(subscribers) == 1 and truth["nodes"][name].get("role") == "client":
+            (keys,) = subscribers.values()
+            found[zid] = Counter()
+            for key, told in keys.items():
+                for kind, count in told.get("kinds", {}).items():
+                    found[zid][key, kind] += count if key not in tokens else 0
+            own = [e for e in truth["events"] if e["node"] == name and e["op"] in ("put", "delete")]
+            found[zid] -= Counter((e["key"], e["op"].upper()) for e in own)
+    return found
+
+
+def whole(capture: Path) -> bool:
+    """The capture holds all that happened, as it was sent, and says so itself."""
+    truth = json.loads(truth_path(capture).read_text())
+    if truth.get("damage") or truth.get("capture_started_ns") or truth["capture"].get("snaplen"):
+        return False
+    return truth["link"] not in ("quic", "tls") and "namespace" not in capture.name and bool(delivered(truth))
+
+
+DELIVERING = [pytest.param(p, id=p.name.split(".")[0]) for p in captures() if whole(p)]
+
+
+@pytest.mark.tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", DELIVERING)
+def test_samples_that_were_delivered_are_shown(capture: Path, lua: Path) -> None:
+    truth = json.loads(truth_path(capture).read_text())
+    fields = ("zenoh.dstzid", "zenoh.msg", "zenoh.keyexpr", "zenoh.payload_len")
+    options = [part for name in fields for part in ("-e", name)]
+    text = run(lua, capture, "-T", "fields", "-E", "separator=|", "-E", "aggregator=\x02", *options, "-Y", "zenoh.push",
+               "-o", "zenoh.tcp_ports:7447,19999")  # fmt: skip
+    shown: dict[str, Counter[tuple[str, str]]] = {}
+    for line in text.splitlines():
+        receivers, messages, keys, _ = (part.split("\x02") for part in line.split("|"))
+        bodies = [m for m in messages if m in ("put", "del")]
+        if set(messages) <= {"frame", "fragment", "push", "put", "del"} and len(set(receivers)) == 1:
+            shown.setdefault(receivers[0], Counter()).update(
+                (key, "PUT" if body == "put" else "DELETE") for key, body in zip(keys, bodies, strict=True)
+            )
+    for zid, samples in delivered(truth).items():
+        missing = samples - shown.get(zid, Counter())
+        assert not missing, f"{zid}: {missing}"
+
+
+def test_tools_are_there() -> None:
+    """Everything above is only worth something where it runs."""
+    assert shutil.which("tshark") and sharkd.sharkd_available() and node.wiregasm_available()
