@@ -180,13 +180,22 @@ class _Reader:
         return self.record.family in _FAMILIES_OF_ROWS
 
     def _begin(self) -> str:
+        record = f"record = {quoted(self.name)}"
         if self._opens():
-            return f"local v = open({quoted(self.name)}, item, start)"
+            return f"local v = open({{{self._room(record, 'item = item', 'start = start')}}})"
         if self.record.identity is not None:
-            return f"local v = {{}}; up[{quoted(self.name)}] = v"
+            return f"local v = {{{self._room()}}}; up[{quoted(self.name)}] = v"
         if self.record.family is not None:
-            return f"local v = {{record = {quoted(self.name)}, item = item}}; up.body = v"
-        return f"local v = {{record = {quoted(self.name)}}}; up[#up + 1] = v"
+            return f"local v = {{{self._room(record, 'item = item')}}}; up.body = v"
+        return f"local v = {{{self._room(record)}}}; up[#up + 1] = v"
+
+    def _room(self, *known: str) -> str:
+        """The fields of a table, which has room for all of them from the start: growing it costs more than filling it."""
+        names = [n for i in self._items() if i.when is None and not isinstance(i, Messages) for n in _names(i)]
+        room = [*known, *(f"{name} = nil" for name in names if name not in ("mid", "X", "reserved"))]
+        while len(text := ", ".join(room)) > 80:
+            room.pop()
+        return text
 
     def _items(self) -> tuple[Item, ...]:
         """What is read here; the header of extensions is read in one place."""

@@ -15,7 +15,9 @@ from scapy_zenoh.schema.model import Schema
 
 #: Fixed parts before and after what is generated.
 BEFORE = ("packing", "runtime")
-AFTER = ("people", "statistics", "conversation", "links", "register")
+AFTER = (
+    "people", "statistics", "lanes", "conversation", "framing", "batches", "links", "streams", "datagrams", "serial", "register",
+)  # fmt: skip
 
 
 #: What Wireshark gives to its plugins, for luacheck.
@@ -68,7 +70,7 @@ def _parts(names: tuple[str, ...]) -> Iterator[str]:
             yield text
         else:
             used = exported[1].replace("--", " ").split()
-            yield from [f"local {', '.join(used)}"] if used else []
+            yield from (f"local {', '.join(used[i : i + 8])}" for i in range(0, len(used), 8))
             yield from ["do", text[exported.end() :], "end"]
 
 

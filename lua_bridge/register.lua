@@ -148,7 +148,11 @@ websocket_entry:register_heuristic("ws", function(tvb, pinfo, tree)
 end)
 
 function proto.init()
-  forget()
+  forget_packets()
+  forget_links()
+  forget_sessions()
+  forget_counts()
+  forget_story()
   bind_all()
 end
 

@@ -294,9 +294,8 @@ local function subtree(t, f, p, e)
   return t and add(t, f, range(TVB, p, e - p))
 end
 
-local function open(record, item, start)
-  local v = {record = record, item = item, start = start}
-  if item then
+local function open(v)
+  if v.item then
     OPEN = v
   elseif SEEN then
     SEEN[#SEEN + 1] = v
@@ -333,7 +332,7 @@ local function messages(p, e, t, family, ending)
     local reader = family[id]
     if not reader then
       if ending and ending[id] then return p end
-      open("unknown", t, p)
+      open({record = "unknown", item = t, start = p})
       fault("unknown_message", p)
     end
     p = reader(p, e, t)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scapy_zenoh.capture import CaptureError
+from scapy_zenoh.wireshark import isolated
 
 _FIELDS = ("frame.number", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "data.data")
 
@@ -55,7 +55,7 @@ class Decryptor:
         command = [str(self._tshark), "-n", "-r", str(path), "-o", f"tls.keylog_file:{self._keylog}", "-Y", "data.data"]
         command += ["-T", "fields", *(part for name in _FIELDS for part in ("-e", name))]
         with tempfile.TemporaryDirectory() as no_profile:  # plugins of the user would take the data
-            environment = {**os.environ, "WIRESHARK_CONFIG_DIR": no_profile}
+            environment = isolated(Path(no_profile))
             with subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
             ) as process:

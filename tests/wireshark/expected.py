@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ from scapy_zenoh.schema.names import filter_of, record_filter
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.streams import Closed
 from scapy_zenoh.tls import Decryptor
+
+#: Packets of a capture that are compared; more of the same proves nothing more.
+MOST = 1000
 
 #: Filters of what is a row: the messages of three families.
 MESSAGES = {record_filter(cls.__name__) for f in (SCOUTING, TRANSPORT, NETWORK) for cls in f.members.values()}
@@ -242,7 +246,7 @@ def _message(record: MessageRecord, frame: int, walk: _Walk | None) -> Message:
     if walk is not None:
         shown.items, shown.faults, shown.malformed = walk.items, walk.faults, walk.malformed
     else:
-        shown.malformed = record.fault != FaultKind.GAP
+        shown.malformed = True
     if record.fault is not None and record.fault not in [fault.kind for fault in shown.faults]:
         # What the link knows: bytes missing in the capture, or left over.
         stops = [fault for fault in shown.faults if not FaultKind(fault.kind).noted]
@@ -254,8 +258,8 @@ def _message(record: MessageRecord, frame: int, walk: _Walk | None) -> Message:
 class _Watching(Follower):
     """A follower that keeps the messages with their rows."""
 
-    def __init__(self, decryptor: Decryptor | None, ports: Iterable[int]) -> None:
-        super().__init__(ports, decryptor=decryptor)
+    def __init__(self, decryptor: Decryptor | None) -> None:
+        super().__init__(decryptor=decryptor)
         self.reading = Reading()
         self.on_batch = self._batches_append
         self._batches: list[Any] = []
@@ -308,10 +312,15 @@ def _walks(batch: Any) -> Iterator[tuple[Any, _Walk]]:
             yield message.context.whole, _Walk(message.context.whole)
 
 
-def scapy(capture: Path, keylog: Path | None = None, ports: Iterable[int] = ()) -> Reading:
+def packets_of(capture: Path) -> Iterator[Packet]:
+    """The TCP and UDP packets among the first ``MOST`` of a capture."""
+    return takewhile(lambda packet: packet.frame <= MOST, CaptureReader([capture]))
+
+
+def scapy(capture: Path, keylog: Path | None = None) -> Reading:
     """A capture as Scapy reads it."""
-    watching = _Watching(Decryptor([capture], keylog) if keylog is not None else None, ports)
-    for packet in CaptureReader([capture]):
+    watching = _Watching(Decryptor([capture], keylog) if keylog is not None else None)
+    for packet in packets_of(capture):
         watching.take(packet)
     watching.end()
     return watching.reading

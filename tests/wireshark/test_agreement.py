@@ -21,11 +21,11 @@ from typing import Any, Literal
 
 import pytest
 
-from scapy_zenoh.capture import CaptureReader, Packet
+from scapy_zenoh.capture import Packet
 from tests.conftest import captures, truth_path
 from tests.wire import SYN
 from tests.wireshark.damage import damaged
-from tests.wireshark.expected import Message, Reading, Shown, scapy
+from tests.wireshark.expected import Message, Reading, Shown, packets_of, scapy
 from tests.wireshark.tshark import tshark, tshark_available
 
 pytestmark = [
@@ -89,7 +89,7 @@ def compare(capture: Path, keylog: Path | None = None) -> list[str]:
 
 def disagreements(capture: Path, expected: Reading, shown: Reading) -> list[str]:
     """Where what is shown is not what is expected, one line each."""
-    packets = list(CaptureReader([capture]))
+    packets = list(packets_of(capture))
     condition = conditions(packets)
     paths = {packet.frame: way(packet) for packet in packets}
     ours, theirs = by_way(expected.messages, paths), by_way(shown.messages, paths)

@@ -86,7 +86,7 @@ def shown(rows: list[Row], folder: Path) -> Iterator[tuple[Row, list[Message]]]:
     path = folder / "vectors.pcap"
     places = write(rows, path)
     messages: dict[int, list[Message]] = defaultdict(list)
-    for message in tshark(path).messages:
+    for message in tshark(path, most=max(places)).messages:
         messages[message.frame].append(message)
     for place, row in places.items():
         inside = row["layer"] not in ("scouting", "transport")

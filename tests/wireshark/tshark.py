@@ -13,19 +13,14 @@ from pathlib import Path
 from xml.parsers import expat
 
 from lua_bridge.generate import plugin
+from scapy_zenoh.schema import model
 from scapy_zenoh.schema.extract import schema
-from scapy_zenoh.schema.model import Bytes, Repeat, Text, Vle
-from scapy_zenoh.schema.names import filter_of
+from scapy_zenoh.schema.names import filter_of, record_filter
 from scapy_zenoh.wireshark import isolated
-from tests.wireshark.expected import MESSAGES, Item, Message, Reading, Shown, blanks
+from tests.wireshark.expected import MESSAGES, MOST, Item, Message, Reading, Shown, blanks
 
-#: What the plugin adds to the fields of messages; those of rows are compared, the others lead from packet to packet.
+#: What the plugin adds to the fields of messages and rows have too; more of it leads from packet to packet.
 SHORT = {"keyexpr": "key", "sn": "sn", "rid": "rid", "encoding": "encoding", "payload_len": "payload_len"}
-LINKS = {
-    "request_in", "response_in", "final_in", "response_time", "declared_in", "interest_in", "interest_final_in",
-    "reassembled_in", "fragment_in",
-}  # fmt: skip
-HEADERS = {"batch.size", "batch.c", "batch.reserved", "whole", "undecoded"}
 
 #: Frames that are looked at: those of Zenoh, and those in which Wireshark met a mistake of ours.
 FRAMES = "zenoh || _ws.lua || _ws.malformed"
@@ -48,13 +43,14 @@ def plugin_file() -> Path:
     return path
 
 
-def tshark(capture: Path, prefs: Mapping[str, str] = {}) -> Reading:  # noqa: B006, nobody changes it
-    """A capture as tshark shows it."""
-    command = ["tshark", "-n", "-X", f"lua_script:{plugin_file()}", "-r", str(capture), "-T", "pdml", "-Y", FRAMES]
+def tshark(capture: Path, prefs: Mapping[str, str] = {}, most: int = MOST) -> Reading:  # noqa: B006, nobody changes it
+    """The first packets of a capture as tshark shows them."""
+    command = ["tshark", "-n", "-X", f"lua_script:{plugin_file()}", "-r", str(capture), "-c", str(most)]
+    command += ["-T", "pdml", "-Y", FRAMES]
     for name, value in prefs.items():
         command += ["-o", f"{name}:{value}"]
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile("w+") as complaints:
-        environment = {**isolated(Path(home))}
+        environment = isolated(Path(home))
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, env=environment) as process:
             assert process.stdout is not None
             reader = _Pdml()
@@ -138,10 +134,9 @@ class _Pdml:
             self.reading.messages.append(self.open[-1].message)
             self.open[-1].message.items.append(Item(name, 0, int(attributes["size"]), "", ""))
             return
-        if name in HEADERS or name.startswith("note.") or name in LINKS:
-            return
         if not self.open:
-            self.mistakes.append(f"frame {self.frame}: {name} outside of a message")
+            if name in _kinds():
+                self.mistakes.append(f"frame {self.frame}: {name} outside of a message")
             return
         opened = self.open[-1]
         message = opened.message
@@ -158,7 +153,7 @@ class _Pdml:
             message.malformed = True
         elif name.startswith("fault."):
             message.faults.append(Shown(name[6:], opened.place(self.expert)))
-        else:
+        elif name in _kinds():
             raw = attributes.get("unmaskedvalue") or attributes.get("value", "")
             at, size = opened.place(int(attributes["pos"])), int(attributes["size"])
             message.items.append(Item(name, at, size, _value(name, shown), raw))
@@ -169,21 +164,29 @@ class _Pdml:
 
 @cache
 def _kinds() -> dict[str, str]:
-    """The fields that are no numbers: text, bytes or time."""
+    """Every field and record of the messages: bytes, text, time or number."""
     found = {}
     for record in schema().records.values():
+        found[record_filter(record.name)] = "record"
         for item in record.items:
-            if isinstance(item, Bytes):
-                found[filter_of(record.name, item.name)] = "bytes" if item.form == "bytes" else "text"
-            elif isinstance(item, Repeat) and isinstance(item.element, Text):
-                found[filter_of(record.name, item.name)] = "text"
-            elif isinstance(item, Vle) and item.time:
-                found[filter_of(record.name, item.name)] = "time"
+            for name in model.item_name(item).split("/"):
+                found[filter_of(record.name, name)] = _kind(item)
     return found
 
 
+def _kind(item: model.Item) -> str:
+    match item:
+        case model.Bytes(form="bytes"):
+            return "bytes"
+        case model.Bytes() | model.Repeat(element=model.Text()):
+            return "text"
+        case model.Vle(time=True):
+            return "time"
+    return "number"
+
+
 def _value(name: str, shown: str) -> str:
-    match _kinds().get(name):
+    match _kinds()[name]:
         case "text":
             return shown
         case "bytes":
