@@ -190,7 +190,7 @@ class _Reader:
         return f"local v = {{{self._room(record)}}}; up[#up + 1] = v"
 
     def _room(self, *known: str) -> str:
-        """The fields of a table, which has room for all of them from the start: growing it costs more than filling it."""
+        """The fields of a table that has room for all of them from the start: growing it costs more than filling it."""
         names = [n for i in self._items() if i.when is None and not isinstance(i, Messages) for n in _names(i)]
         room = [*known, *(f"{name} = nil" for name in names if name not in ("mid", "X", "reserved"))]
         while len(text := ", ".join(room)) > 80:

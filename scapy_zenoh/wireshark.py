@@ -212,7 +212,10 @@ def open_capture(
         custom_parameters=["-2"] if two_pass else [],
         display_filter=display_filter,
         only_summaries=only_summaries,
-        override_prefs={"tls.keylog_file": str(keylog)} if keylog is not None else {},
+        override_prefs={
+            "tcp.try_heuristic_first": "TRUE",  # Zenoh on ports that Wireshark gives to others
+            **({"tls.keylog_file": str(keylog)} if keylog is not None else {}),
+        },
         decode_as={f"{transport}.port=={port}": name for transport in ("tcp", "udp") for port in ports},
     )
 
