@@ -1,4 +1,4 @@
--- For the other parts: VISIT new_tvb show_fault show_batch begin remember_call remember remembered
+-- For the other parts: VISIT new_tvb show_fault mark_of show_batch begin remember_call remember remembered
 --   forget_packets
 --
 -- Showing a batch, and remembering what was decided about each packet.
@@ -113,6 +113,11 @@ local function late(link)
   return true
 end
 
+-- Tells a batch that is sent again from another one with the same number: its size, how it begins and how it ends.
+function mark_of(s, p, e)
+  return sub(s, p + 1, min(p + 12, e)) .. byte(s, e)
+end
+
 -- Shows one batch: bytes p to e, of which ``prefix`` are its size. Its entry tells how it was read before, if it was.
 -- Returns where a fault is.
 function show_batch(tree, entry, p, e, prefix, link, direction, framing)
@@ -121,6 +126,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
   if mode then link, direction, framing = mode.link, mode.direction, mode.framing end
   batch.link, batch.direction, batch.entry, batch.ordinal = link, direction, entry, 0
   batch.cut, batch.asks_init, batch.lines, batch.line = entry.cut, false, 0, nil
+  batch.mark = mark_of(B, p, e)
   if prefix > 0 then add(root, F["batch.size"], range(TVB, p, prefix), number_at(B, p, prefix)) end
   local wrong
   if entry.undecoded then
@@ -132,7 +138,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
   elseif e > p + prefix then
     wrong = show_content(root, p + prefix, e, framing)
   end
-  if batch.line then append_text(root, ": " .. batch.line) end
+  if batch.line then append_text(root, ": " .. shortened(batch.line)) end
   if not mode then
     mode = mode_of(link, direction, framing)
     entry.mode = mode

@@ -242,14 +242,14 @@ local function carrier(batch, v)
   local key = lane_key(session, v)
   local lane = own.lanes[key]
   if not lane then
-    lane = {mask = session.mask, awaited = {}, ends = {}, age = 0}
+    lane = {mask = session.mask, awaited = {}, ends = {}, recent = {}, age = 0}
     own.lanes[key] = lane
     if own.initial_sn and session.known then
       lane.last = (own.initial_sn - 1) % (session.mask + 1)
     end
   end
   if v.sn > session.mask then facts = with_note(facts, "sn_over_resolution", string.format("%.0f", v.sn)) end
-  local missing = see(lane, v.sn, v.record == "fragment" and v.M == 0, ordered_session(session))
+  local missing = see(lane, v.sn, v.record == "fragment" and v.M == 0, ordered_session(session), batch.mark)
   if missing > 0 then
     facts = with_note(facts, "sequence_gap", string.format("%d before or around %.0f", missing, v.sn))
   end
@@ -450,7 +450,8 @@ local function show_data(t, v, key)
     if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
   elseif whole then
     for _, piece in ipairs(v.slices) do
-      set_generated(add(t, F["payload"], range(TVB, piece.data, piece.data_end - piece.data)))
+      local size = piece.data_end and piece.data_end - piece.data
+      if size then set_generated(add(t, F["payload"], range(TVB, piece.data, size))) end
     end
   end
 end
@@ -547,7 +548,7 @@ told = function(v, p)
   if facts then show_facts(t, v, facts) end
   if v.fault then generated(t, F["fault"], v.fault) end
   local line = message_text(v, key, facts and facts.count)
-  set_text(t, line)
+  set_text(t, shortened(line))
   if v.record ~= "frame" or v.fault then
     story(line)
     if batch.lines < 3 then batch.line = batch.line and batch.line .. " | " .. line or line end

@@ -19,7 +19,7 @@ local function take_scouting(tree, n, missing, entry)
   local _, wrong = attempt(reader, 0, n, root)
   if wrong then show_fault(root, wrong, n, BATCH.cut) end
   ONLY_END = nil
-  append_text(root, ": " .. BATCH.line)
+  append_text(root, ": " .. shortened(BATCH.line))
 end
 
 -- Whether a scouting message is good, and what it says.

@@ -30,11 +30,13 @@ local function far(lane, sn)
   return missing
 end
 
--- Takes the number of a FRAME or FRAGMENT; returns how many turned out to be missing.
-function see(lane, sn, ends_fragments, ordered)
+-- Takes the number of a FRAME or FRAGMENT; returns how many turned out to be missing. ``mark`` tells its batch from
+-- another one with the same number.
+function see(lane, sn, ends_fragments, ordered, mark)
   local size = lane.mask + 1
   local width = min(WINDOW, floor(size / 4))
   if sn > lane.mask then return 0 end
+  lane.recent[sn] = mark
   if ends_fragments then lane.ends[sn] = true end
   if not lane.last then
     lane.last = sn
@@ -71,8 +73,10 @@ function see(lane, sn, ends_fragments, ordered)
   lane.age = lane.age + 1
   if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
     lane.age = 0
-    for number in pairs(lane.ends) do
-      if (sn - number) % size > width then lane.ends[number] = nil end
+    for _, old in ipairs({lane.ends, lane.recent}) do
+      for number in pairs(old) do
+        if (sn - number) % size > width then old[number] = nil end
+      end
     end
   end
   return missing

@@ -1,4 +1,4 @@
--- For the other parts: kind_of body_of encoding_text payload_of message_text story show_columns forget_story
+-- For the other parts: kind_of body_of encoding_text payload_of message_text shortened story show_columns forget_story
 --   pick_dissectors hand_on
 --
 -- What people read: the text of each message, the columns, and payloads handed to other dissectors.
@@ -33,9 +33,11 @@ function payload_of(v)
   if v.slices then
     local length, whole = 0, true
     for _, piece in ipairs(v.slices) do
-      local own = piece.record == "slice"
-      length, whole = length + (own and (piece.data_end or piece.data or 0) - (piece.data or 0) or piece.data_len or 0),
-        whole and own
+      if piece.record ~= "slice" then
+        length, whole = length + (piece.data_len or 0), false
+      elseif piece.data_end then
+        length = length + piece.data_end - piece.data
+      end
     end
     return length, whole
   end
@@ -152,13 +154,21 @@ function message_text(v, key, fragments)
   return line
 end
 
+-- A text for a line of the tree: Wireshark would cut a long one inside a character.
+function shortened(line)
+  if #line <= 200 then return line end
+  local stop = 200
+  while stop > 1 and byte(line, stop + 1) >= 128 and byte(line, stop + 1) < 192 do stop = stop - 1 end
+  return sub(line, 1, stop) .. "..."
+end
+
 -- Columns ----------------------------------------------------------------------------------------
 
-local COLUMN_MESSAGES, COLUMN_TEXT = 8, 400
+local COLUMN_MESSAGES = 8
 local STORY, MORE, WRITTEN = {}, 0, 0 -- of the packet: what is told, how much is not, how much of it is in the column
 
 function story(line)
-  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = line else MORE = MORE + 1 end
+  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = shortened(line) else MORE = MORE + 1 end
 end
 
 function forget_story()
@@ -172,7 +182,6 @@ function show_columns(pinfo)
   columns.protocol = "Zenoh"
   local line = concat(STORY, " | ", WRITTEN + 1)
   if MORE > 0 then line = (line ~= "" and line .. " | " or "") .. MORE .. " more" end
-  if #line > COLUMN_TEXT then line = sub(line, 1, COLUMN_TEXT) .. "..." end
   if WRITTEN == 0 then columns.info = shown(line) else columns.info:append(shown(" | " .. line)) end
   WRITTEN, MORE = #STORY, 0
 end

@@ -51,6 +51,21 @@ local function goes_on(link, direction, s, p)
   return next(own.lanes) and -1 or 0
 end
 
+-- True for a segment that was sent again, of which Wireshark does not always say so.
+local function sent_again(link, direction, s)
+  local size = size_at(s, 0, "plain")
+  if not size or size < 4 or size > #s or framing_of(link, direction) ~= "plain" then return false end
+  local kind = byte(s, 3) % 32
+  if kind ~= 5 and kind ~= 6 then return false end
+  local good, _, sn, hi = pcall(halves, 3, size, 64)
+  if not good or hi > 0 then return false end
+  local mark = mark_of(s, 0, size)
+  for _, lane in pairs(side(link, direction).lanes) do
+    if lane.recent[sn] == mark and lane.mask > 0x7F then return true end
+  end
+  return false
+end
+
 -- Whether bytes that begin a segment begin a batch, as far as they can tell.
 local function begins_batch(link, direction, s)
   local framing, size, no_size = next_batch(link, direction, s, 0)
@@ -231,7 +246,9 @@ local function decide(holder, state, s, known)
   local at, framing = find_batch(s, 0, FRAMINGS, no_opinion, 4)
   if not at then return nil end
   become_zenoh(holder, true, framing)
-  for direction = 1, 2 do holder.streams[direction].lost = at > 0 end
+  if unfinished(holder.link, 1, sub(s, 1, at), 0) then -- what is before it is not whole batches
+    for direction = 1, 2 do holder.streams[direction].lost = true end
+  end
   state.tried = 0
   return true
 end
@@ -270,6 +287,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
       return n
     end
   end
+  if not holder.streams[direction].asked and sent_again(holder.link, direction, s) then return n end
   drain(holder, direction, s, tree, pinfo, missing)
   show_columns(pinfo)
   return n

@@ -3069,8 +3069,8 @@ X["join.1"] = extension_table({"ext.join_lanes", "ext.join_shm", "ext.patch"})
 
 -- === people.lua ==========================================================================================
 
-local kind_of, body_of, encoding_text, payload_of, message_text, story, show_columns, forget_story
-local pick_dissectors, hand_on
+local kind_of, body_of, encoding_text, payload_of, message_text, shortened, story, show_columns
+local forget_story, pick_dissectors, hand_on
 do
 -- What people read: the text of each message, the columns, and payloads handed to other dissectors.
 
@@ -3104,9 +3104,11 @@ function payload_of(v)
   if v.slices then
     local length, whole = 0, true
     for _, piece in ipairs(v.slices) do
-      local own = piece.record == "slice"
-      length, whole = length + (own and (piece.data_end or piece.data or 0) - (piece.data or 0) or piece.data_len or 0),
-        whole and own
+      if piece.record ~= "slice" then
+        length, whole = length + (piece.data_len or 0), false
+      elseif piece.data_end then
+        length = length + piece.data_end - piece.data
+      end
     end
     return length, whole
   end
@@ -3223,13 +3225,21 @@ function message_text(v, key, fragments)
   return line
 end
 
+-- A text for a line of the tree: Wireshark would cut a long one inside a character.
+function shortened(line)
+  if #line <= 200 then return line end
+  local stop = 200
+  while stop > 1 and byte(line, stop + 1) >= 128 and byte(line, stop + 1) < 192 do stop = stop - 1 end
+  return sub(line, 1, stop) .. "..."
+end
+
 -- Columns ----------------------------------------------------------------------------------------
 
-local COLUMN_MESSAGES, COLUMN_TEXT = 8, 400
+local COLUMN_MESSAGES = 8
 local STORY, MORE, WRITTEN = {}, 0, 0 -- of the packet: what is told, how much is not, how much of it is in the column
 
 function story(line)
-  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = line else MORE = MORE + 1 end
+  if #STORY < COLUMN_MESSAGES then STORY[#STORY + 1] = shortened(line) else MORE = MORE + 1 end
 end
 
 function forget_story()
@@ -3243,7 +3253,6 @@ function show_columns(pinfo)
   columns.protocol = "Zenoh"
   local line = concat(STORY, " | ", WRITTEN + 1)
   if MORE > 0 then line = (line ~= "" and line .. " | " or "") .. MORE .. " more" end
-  if #line > COLUMN_TEXT then line = sub(line, 1, COLUMN_TEXT) .. "..." end
   if WRITTEN == 0 then columns.info = shown(line) else columns.info:append(shown(" | " .. line)) end
   WRITTEN, MORE = #STORY, 0
 end
@@ -3457,11 +3466,13 @@ local function far(lane, sn)
   return missing
 end
 
--- Takes the number of a FRAME or FRAGMENT; returns how many turned out to be missing.
-function see(lane, sn, ends_fragments, ordered)
+-- Takes the number of a FRAME or FRAGMENT; returns how many turned out to be missing. ``mark`` tells its batch from
+-- another one with the same number.
+function see(lane, sn, ends_fragments, ordered, mark)
   local size = lane.mask + 1
   local width = min(WINDOW, floor(size / 4))
   if sn > lane.mask then return 0 end
+  lane.recent[sn] = mark
   if ends_fragments then lane.ends[sn] = true end
   if not lane.last then
     lane.last = sn
@@ -3498,8 +3509,10 @@ function see(lane, sn, ends_fragments, ordered)
   lane.age = lane.age + 1
   if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
     lane.age = 0
-    for number in pairs(lane.ends) do
-      if (sn - number) % size > width then lane.ends[number] = nil end
+    for _, old in ipairs({lane.ends, lane.recent}) do
+      for number in pairs(old) do
+        if (sn - number) % size > width then old[number] = nil end
+      end
     end
   end
   return missing
@@ -3821,14 +3834,14 @@ local function carrier(batch, v)
   local key = lane_key(session, v)
   local lane = own.lanes[key]
   if not lane then
-    lane = {mask = session.mask, awaited = {}, ends = {}, age = 0}
+    lane = {mask = session.mask, awaited = {}, ends = {}, recent = {}, age = 0}
     own.lanes[key] = lane
     if own.initial_sn and session.known then
       lane.last = (own.initial_sn - 1) % (session.mask + 1)
     end
   end
   if v.sn > session.mask then facts = with_note(facts, "sn_over_resolution", string.format("%.0f", v.sn)) end
-  local missing = see(lane, v.sn, v.record == "fragment" and v.M == 0, ordered_session(session))
+  local missing = see(lane, v.sn, v.record == "fragment" and v.M == 0, ordered_session(session), batch.mark)
   if missing > 0 then
     facts = with_note(facts, "sequence_gap", string.format("%d before or around %.0f", missing, v.sn))
   end
@@ -4029,7 +4042,8 @@ local function show_data(t, v, key)
     if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
   elseif whole then
     for _, piece in ipairs(v.slices) do
-      set_generated(add(t, F["payload"], range(TVB, piece.data, piece.data_end - piece.data)))
+      local size = piece.data_end and piece.data_end - piece.data
+      if size then set_generated(add(t, F["payload"], range(TVB, piece.data, size))) end
     end
   end
 end
@@ -4126,7 +4140,7 @@ told = function(v, p)
   if facts then show_facts(t, v, facts) end
   if v.fault then generated(t, F["fault"], v.fault) end
   local line = message_text(v, key, facts and facts.count)
-  set_text(t, line)
+  set_text(t, shortened(line))
   if v.record ~= "frame" or v.fault then
     story(line)
     if batch.lines < 3 then batch.line = batch.line and batch.line .. " | " .. line or line end
@@ -4354,8 +4368,8 @@ end
 
 -- === batches.lua =========================================================================================
 
-local VISIT, new_tvb, show_fault, show_batch, begin, remember_call, remember, remembered
-local forget_packets
+local VISIT, new_tvb, show_fault, mark_of, show_batch, begin, remember_call, remember
+local remembered, forget_packets
 do
 -- Showing a batch, and remembering what was decided about each packet.
 
@@ -4469,6 +4483,11 @@ local function late(link)
   return true
 end
 
+-- Tells a batch that is sent again from another one with the same number: its size, how it begins and how it ends.
+function mark_of(s, p, e)
+  return sub(s, p + 1, min(p + 12, e)) .. byte(s, e)
+end
+
 -- Shows one batch: bytes p to e, of which ``prefix`` are its size. Its entry tells how it was read before, if it was.
 -- Returns where a fault is.
 function show_batch(tree, entry, p, e, prefix, link, direction, framing)
@@ -4477,6 +4496,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
   if mode then link, direction, framing = mode.link, mode.direction, mode.framing end
   batch.link, batch.direction, batch.entry, batch.ordinal = link, direction, entry, 0
   batch.cut, batch.asks_init, batch.lines, batch.line = entry.cut, false, 0, nil
+  batch.mark = mark_of(B, p, e)
   if prefix > 0 then add(root, F["batch.size"], range(TVB, p, prefix), number_at(B, p, prefix)) end
   local wrong
   if entry.undecoded then
@@ -4488,7 +4508,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
   elseif e > p + prefix then
     wrong = show_content(root, p + prefix, e, framing)
   end
-  if batch.line then append_text(root, ": " .. batch.line) end
+  if batch.line then append_text(root, ": " .. shortened(batch.line)) end
   if not mode then
     mode = mode_of(link, direction, framing)
     entry.mode = mode
@@ -4674,6 +4694,21 @@ local function goes_on(link, direction, s, p)
   return next(own.lanes) and -1 or 0
 end
 
+-- True for a segment that was sent again, of which Wireshark does not always say so.
+local function sent_again(link, direction, s)
+  local size = size_at(s, 0, "plain")
+  if not size or size < 4 or size > #s or framing_of(link, direction) ~= "plain" then return false end
+  local kind = byte(s, 3) % 32
+  if kind ~= 5 and kind ~= 6 then return false end
+  local good, _, sn, hi = pcall(halves, 3, size, 64)
+  if not good or hi > 0 then return false end
+  local mark = mark_of(s, 0, size)
+  for _, lane in pairs(side(link, direction).lanes) do
+    if lane.recent[sn] == mark and lane.mask > 0x7F then return true end
+  end
+  return false
+end
+
 -- Whether bytes that begin a segment begin a batch, as far as they can tell.
 local function begins_batch(link, direction, s)
   local framing, size, no_size = next_batch(link, direction, s, 0)
@@ -4854,7 +4889,9 @@ local function decide(holder, state, s, known)
   local at, framing = find_batch(s, 0, FRAMINGS, no_opinion, 4)
   if not at then return nil end
   become_zenoh(holder, true, framing)
-  for direction = 1, 2 do holder.streams[direction].lost = at > 0 end
+  if unfinished(holder.link, 1, sub(s, 1, at), 0) then -- what is before it is not whole batches
+    for direction = 1, 2 do holder.streams[direction].lost = true end
+  end
   state.tried = 0
   return true
 end
@@ -4893,6 +4930,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
       return n
     end
   end
+  if not holder.streams[direction].asked and sent_again(holder.link, direction, s) then return n end
   drain(holder, direction, s, tree, pinfo, missing)
   show_columns(pinfo)
   return n
@@ -4922,7 +4960,7 @@ local function take_scouting(tree, n, missing, entry)
   local _, wrong = attempt(reader, 0, n, root)
   if wrong then show_fault(root, wrong, n, BATCH.cut) end
   ONLY_END = nil
-  append_text(root, ": " .. BATCH.line)
+  append_text(root, ": " .. shortened(BATCH.line))
 end
 
 -- Whether a scouting message is good, and what it says.

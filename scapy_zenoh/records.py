@@ -162,10 +162,10 @@ def _payload(record: MessageRecord, holder: Any, slices: list[Any] | None) -> No
             record.payload, record.payload_len = data, len(data)
         return
     record.payload_len = sliced_length(slices)
-    if all(isinstance(piece, ZenohSlice) for piece in slices):
-        record.payload = b"".join(piece.data for piece in slices)
-    else:
+    if any(not isinstance(piece, ZenohSlice) for piece in slices):
         record.shm = True
+    elif all("data" in piece.fields for piece in slices):
+        record.payload = b"".join(piece.data for piece in slices)
 
 
 # --- bodies -------------------------------------------------------------------------------------

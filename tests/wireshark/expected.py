@@ -30,7 +30,7 @@ from scapy_zenoh.streams import Closed
 from scapy_zenoh.tls import Decryptor
 
 #: Packets of a capture that are compared; more of the same proves nothing more.
-MOST = 500
+MOST = 1000
 
 #: Filters of what is a row: the messages of three families.
 MESSAGES = {record_filter(cls.__name__) for f in (SCOUTING, TRANSPORT, NETWORK) for cls in f.members.values()}
