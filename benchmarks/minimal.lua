@@ -73,12 +73,12 @@ local function read_put(tvb, offset, tree)
   item:add(f.put_t, header)
   item:add(f.id, header)
   offset = offset + 1
-  local value, range
+  local value, range, _
   if has(flags, 0x20) then
     value, range, offset = vle(tvb, offset)
     local seconds = math.floor(value / 2 ^ 32)
     item:add(f.put_time, range, NSTime(seconds, math.floor((value % 2 ^ 32) / 2 ^ 32 * 1e9)))
-    value, range, offset = vle(tvb, offset)
+    value, _, offset = vle(tvb, offset)
     item:add(f.put_time_id, tvb(offset, value))
     offset = offset + value
   end
@@ -86,7 +86,7 @@ local function read_put(tvb, offset, tree)
     value, range, offset = vle(tvb, offset)
     item:add(f.put_encoding, range, math.floor(value / 2))
     if value % 2 == 1 then
-      value, range, offset = vle(tvb, offset)
+      value, _, offset = vle(tvb, offset)
       range = tvb(offset, value)
       item:add(f.put_schema, range, range:string(ENC_UTF_8))
       offset = offset + value
@@ -164,7 +164,7 @@ local function read_batch(tvb, pinfo, tree)
   return tvb:len()
 end
 
-function zmin.dissector(tvb, pinfo, tree)
+function zmin.dissector(tvb, _, tree)
   dissect_tcp_pdus(tvb, tree, 2, batch_length, read_batch)
   return tvb:len()
 end

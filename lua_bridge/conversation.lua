@@ -1,30 +1,14 @@
--- For the other parts: LEARN BATCH WHOLE_OF ONLY_END read_whole new_link close_link side framing_of generated
---   show_note forget_sessions
+-- For the other parts: LEARN BATCH new_link close_link side framing_of printed forget_sessions
 --
 -- What the session knows: ids of both ends, keys behind numbers, questions and answers, fragments, sequence numbers.
 --
 -- Packets are first read in the order of the capture; only then is anything learnt. What was known at a message is
 -- kept as its facts, by packet, batch and message, so that a packet looks the same whenever it is dissected again.
 
-local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED = 100000, 10000, 256
+local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 10000, 256, 1000
 local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
 
 local SESSIONS = {} -- newest session by the ids of both ends
-
-local NOTES = {
-  late_capture = "The capture began after the handshake: what was negotiated and declared is not known",
-  sequence_gap = "Sequence numbers are missing",
-  sn_over_resolution = "The sequence number does not fit the negotiated resolution",
-  reply_after_final = "A reply after RESPONSE_FINAL",
-  final_missing = "No RESPONSE_FINAL for this request",
-  batch_too_large = "The batch is larger than negotiated",
-  unresolved_key = "The declaration of this number was not seen",
-  incomplete_fragments = "A message in fragments was not completed",
-  limit = "Too much to remember",
-}
-for name, about in pairs(NOTES) do
-  expert_field("note." .. name, about, expert.group.SEQUENCE, expert.severity.NOTE)
-end
 
 -- Links and sessions -----------------------------------------------------------------------------
 
@@ -74,7 +58,7 @@ local function negotiate(session, syn, ack)
 end
 
 -- An id as Zenoh prints it.
-local function printed(id)
+function printed(id)
   if not id then return nil end
   local digits = string.gsub(id, "^0+", "")
   return digits ~= "" and digits or "0"
@@ -153,7 +137,7 @@ local function remember_key(owner, number, name, frame)
     if owner.key_count >= MAX_KEYS then return false end
     owner.key_count = owner.key_count + 1
   end
-  owner.keys[number] = {name = name, frame = frame}
+  owner.keys[number] = {name = name, frame = frame, facts = {}, count = 0}
   return true
 end
 
@@ -163,7 +147,8 @@ end
 
 -- What each kind of message does -----------------------------------------------------------------
 --
--- A handler takes the batch it is in (link, direction, frame, time) and the message, and returns its facts.
+-- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and returns
+-- its facts.
 
 LEARN, BATCH = {}, {}
 
@@ -298,9 +283,23 @@ local function keyed(batch, v, holder)
   return with_note(nil, "unresolved_key", tostring(holder.scope))
 end
 
+-- The facts of most messages are the same as of others with that key: one table for all of them.
 function LEARN.push(batch, v)
-  if v.scope == 0 then return end -- the suffix is the key
-  return keyed(batch, v)
+  local scope, suffix = v.scope, v.suffix
+  if scope == 0 or not scope or v.N == 1 and not suffix then return nil end -- the suffix is the key
+  local direction = batch.direction
+  if v.M == 0 then direction = not batch.link.multicast and 3 - direction end
+  local key = direction and side(batch.link, direction).keys[scope]
+  if not key then return with_note(nil, "unresolved_key", tostring(scope)) end
+  suffix = suffix or ""
+  local facts = key.facts[suffix]
+  if not facts then
+    facts = {key = key.name .. suffix, declared_in = key.frame}
+    key.count = key.count + 1
+    if key.count > MAX_SUFFIXES then key.facts, key.count = {}, 0 end
+    key.facts[suffix] = facts
+  end
+  return facts
 end
 
 function LEARN.request(batch, v)
@@ -412,152 +411,6 @@ function LEARN.declare(batch, v)
   return about_interest(batch, v, declaration(batch, v))
 end
 
--- Showing a message ------------------------------------------------------------------------------
---
--- BATCH is the batch being read: link, direction, frame, time, and the facts of its messages. WHOLE_OF is the run of
--- fragments that the message being read came in, ONLY_END where the bytes end that hold one message only.
-
-
-function generated(t, f, value)
-  set_generated(add(t, f, value))
-end
-
--- A finding that is no fault of the message: its name to filter by, and what it is about.
-function show_note(t, name, about)
-  generated(t, F["note"], name)
-  t:add_proto_expert_info(EXPERT["note." .. name], about and NOTES[name] .. ": " .. about or NOTES[name])
-end
-
-local function seconds(value)
-  local whole = floor(value)
-  return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
-end
-
--- The number behind the header byte, again to the last bit.
-local function show_sn(t, v)
-  local _, lo, hi = halves(v.start + 1, #B, 64)
-  generated(t, F["sn"], UInt64(lo, hi))
-end
-
-local function show_data(t, v, key)
-  local length, whole = payload_of(v)
-  local encoding = encoding_text(v)
-  generated(t, F["encoding"], shown(encoding))
-  if not length then return end
-  generated(t, F["payload_len"], length)
-  if v.data_end then
-    set_generated(add(t, F["payload"], range(TVB, v.data, length)))
-    if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
-  elseif whole then
-    for _, piece in ipairs(v.slices) do
-      local size = piece.data_end and piece.data_end - piece.data
-      if size then set_generated(add(t, F["payload"], range(TVB, piece.data, size))) end
-    end
-  end
-end
-
-local function show_links(t, facts, first_visit)
-  local query, interest = facts.query, facts.interest
-  if facts.declared_in then generated(t, F["declared_in"], facts.declared_in) end
-  if query and facts.asks then
-    if query.response or query.final then generated(t, F["response_in"], query.response or query.final) end
-    if query.final then generated(t, F["final_in"], query.final) end
-    if not query.final and not first_visit then show_note(t, "final_missing") end
-  elseif query then
-    generated(t, F["request_in"], query.frame)
-    generated(t, F["response_time"], seconds(facts.elapsed))
-  end
-  if interest and facts.asks then
-    if interest.final then generated(t, F["interest_final_in"], interest.final) end
-  elseif interest then
-    generated(t, F["interest_in"], interest.frame)
-  end
-end
-
--- Messages that need nothing to be known before them.
-local OPENING = {scout = true, hello = true, init_syn = true, init_ack = true, open_syn = true, open_ack = true,
-  join = true, close = true, keep_alive = true, unknown = true}
-
-local HAS_DATA = {put = true, err = true}
-
-local function show_body(v, key)
-  local inner = v.body
-  if not inner then return end
-  local kind = body_of(v)
-  if kind then generated(v.item, F["msg"], kind) end
-  if inner.record == "reply" then inner = inner.body end
-  if not inner then return end
-  if HAS_DATA[inner.record] then
-    show_data(inner.item, inner, key)
-  elseif inner.record == "query" then
-    local value = inner.exts and (inner.exts["ext.query_body"] or inner.exts["ext.query_body_sliced"])
-    if value then show_data(inner.item, value, key) end
-  end
-end
-
-local function show_facts(t, v, facts)
-  show_links(t, facts, BATCH.first_visit)
-  local run = facts.run or facts.slice and facts.slice.run
-  if run and run.done and v.record == "fragment" then generated(t, F["reassembled_in"], run.done) end
-  if facts.count then
-    for _, frame in ipairs(facts.frames) do generated(t, F["fragment_in"], frame) end
-  end
-  for _, pair in ipairs(facts.notes or {}) do show_note(t, pair[1], pair[2]) end
-end
-
-told = function(v, p)
-  local t = v.item
-  if not t then return end -- only looking
-  if ONLY_END and p and p < ONLY_END and not v.fault then noted("trailing_bytes", t, p, ONLY_END - p) end
-  OPEN = nil
-  local batch = BATCH
-  local ordinal = batch.ordinal + 1
-  batch.ordinal = ordinal
-  if batch.cut and v.record == "fragment" and not v.fault then
-    v.fault = batch.cut
-    t:add_proto_expert_info(EXPERT["fault." .. batch.cut])
-  end
-  local facts
-  if batch.first_visit then
-    local learn = LEARN[v.record]
-    facts = learn and learn(batch, v)
-    if WHOLE_OF then
-      facts = facts or {}
-      facts.count, facts.frames = #WHOLE_OF.frames, WHOLE_OF.frames
-    end
-    if facts then
-      local entry = batch.entry
-      entry.facts = entry.facts or {}
-      entry.facts[ordinal] = facts
-    end
-  else
-    facts = batch.entry.facts and batch.entry.facts[ordinal]
-  end
-  local key = facts and facts.key
-  if not key and v.record == "push" and v.scope == 0 then key = v.suffix or v.N == 0 and "" or nil end
-
-  local kind = kind_of(v)
-  batch.carries = batch.carries or not OPENING[kind]
-  batch.asks_init = batch.asks_init or kind == "init_syn"
-  generated(t, F["msg"], kind)
-  if v.sn then show_sn(t, v) end
-  if key then generated(t, F["keyexpr"], shown(key)) end
-  if v.zid and not batch.link then generated(t, F["srczid"], printed(v.zid)) end -- SCOUT and HELLO
-  if v.request_id then generated(t, F["rid"], v.request_id) end
-  show_body(v, key)
-  if facts then show_facts(t, v, facts) end
-  if v.fault then generated(t, F["fault"], v.fault) end
-  local line = message_text(v, key, facts and facts.count)
-  set_text(t, shortened(line))
-  if v.record ~= "frame" or v.fault then
-    story(line)
-    if batch.lines < 3 then batch.line = batch.line and batch.line .. " | " .. line or line end
-    batch.lines = batch.lines + 1
-  end
-  count_message(batch, v, facts, key)
-  if facts and facts.whole then read_whole(t, facts) end
-end
-
 function forget_sessions()
-  SESSIONS, BATCH, WHOLE_OF, ONLY_END = {}, {}, nil, nil
+  SESSIONS, BATCH = {}, {}
 end

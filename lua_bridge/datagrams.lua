@@ -90,7 +90,7 @@ local function datagram_link(pinfo)
 end
 
 function dissect_datagram(tvb, pinfo, tree, known, scouting)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   if n == 0 then return 0 end
   local s = tvb:raw(0, n)
@@ -130,7 +130,7 @@ end
 
 -- A message of a WebSocket is a batch without size; the stream keeps order.
 function dissect_websocket(tvb, pinfo, tree)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   if n == 0 then return 0 end
   local s = tvb:raw(0, n)

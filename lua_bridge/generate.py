@@ -16,7 +16,7 @@ from scapy_zenoh.schema.model import Schema
 #: Fixed parts before and after what is generated.
 BEFORE = ("packing", "runtime")
 AFTER = (
-    "people", "statistics", "lanes", "conversation",
+    "people", "statistics", "lanes", "conversation", "telling",
     "framing", "batches", "links", "streams", "datagrams", "serial", "register",
 )  # fmt: skip
 

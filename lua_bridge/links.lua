@@ -31,19 +31,20 @@ end
 -- Finding links ----------------------------------------------------------------------------------
 
 function ends_of(pinfo)
-  return tostring(pinfo.src) .. "/" .. pinfo.src_port, tostring(pinfo.dst) .. "/" .. pinfo.dst_port
+  return " " .. tostring(pinfo.src) .. "/" .. pinfo.src_port, " " .. tostring(pinfo.dst) .. "/" .. pinfo.dst_port
 end
 
 -- What is known of the bytes between two ends, and the direction of this packet.
 function holder_of(pinfo, kind)
   local from, to = ends_of(pinfo)
-  local key = kind .. " " .. (from < to and from .. " " .. to or to .. " " .. from)
-  local holder = LINKS[key]
-  if not holder then
-    holder = {from = from, streams = {{}, {}}}
-    LINKS[key] = holder
+  local way = kind .. from .. to
+  local known = LINKS[way]
+  if not known then
+    local holder = {streams = {{}, {}}}
+    known = {holder, 1}
+    LINKS[way], LINKS[kind .. to .. from] = known, {holder, 2}
   end
-  return holder, holder.from == from and 1 or 2
+  return known[1], known[2]
 end
 
 function become_zenoh(holder, ordered, framing, multicast)

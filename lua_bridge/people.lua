@@ -60,10 +60,14 @@ local function said(...)
   return concat(words, " ")
 end
 
+local NAMES = {put = "PUT", err = "ERR"}
+
+-- Written without said(), as push() below: these are most of all messages.
 local function put_text(v)
   local length, whole = payload_of(v)
-  local size = length and string.format("%d B", length) .. (whole == false and " shm" or "")
-  return said(string.upper(v.record), size, v.E == 1 and shown(encoding_text(v)))
+  local line = NAMES[v.record]
+  if length then line = line .. " " .. floor(length) .. (whole == false and " B shm" or " B") end
+  return v.E == 1 and line .. " " .. shown(encoding_text(v)) or line
 end
 
 local BODY_TEXT = {
@@ -100,7 +104,10 @@ end
 local WANTED = {{"K", "keyexprs"}, {"S", "subscribers"}, {"Q", "queryables"}, {"T", "tokens"}}
 
 local TEXT = {
-  push = function(v, key) return said("PUSH", key_shown(v, key), body_text(v)) end,
+  push = function(v, key)
+    local put = body_text(v)
+    return put and key and key ~= "" and "PUSH " .. shown(key) .. " " .. put or said("PUSH", key_shown(v, key), put)
+  end,
   request = function(v, key)
     local parameters = v.body and v.body.parameters
     local asked = parameters and parameters ~= "" and "?" .. shown(parameters) or ""
@@ -221,7 +228,7 @@ local function payload_dissector(key, encoding)
   for _, pair in ipairs(PICKED) do
     if key and find(key, pair[1]) then return pair[2] end
   end
-  return DISSECTOR_OF[string.match(encoding, "^[^;]*")]
+  return DISSECTOR_OF[encoding] or DISSECTOR_OF[string.match(encoding, "^[^;]*")]
 end
 
 local FOUND = {} -- dissectors by name, false for those this Wireshark does not have
@@ -235,9 +242,10 @@ local function dissector_called(name)
 end
 
 -- Hands a payload on. What the other dissector does to the columns is overwritten afterwards.
-function hand_on(t, pinfo, key, encoding, p, n)
-  if n == 0 or n > proto.prefs.payload_limit then return end
+function hand_on(t, pinfo, key, encoding, place)
   local name = payload_dissector(key, encoding)
   local dissector = name and dissector_called(name)
-  if dissector then pcall(dissector.call, dissector, range(TVB, p, n):tvb(), pinfo, t) end
+  if dissector and place:len() <= proto.prefs.payload_limit then
+    pcall(dissector.call, dissector, place:tvb(), pinfo, t)
+  end
 end

@@ -121,6 +121,13 @@ local LIMIT = {[8] = 256, [16] = 65536, [32] = 4294967296}
 
 -- A variable length integer: the next position and its two halves of 32 bits. Doubles lose bits after 2^53.
 local function halves(p, e, bits, short)
+  if p + 4 <= e and bits >= 32 then -- sequence numbers have four bytes: no loop for them
+    local a, b, c, d = byte(B, p + 1, p + 4)
+    if a < 128 then return p + 1, a, 0 end
+    if b < 128 then return p + 2, a + b * 128 - 128, 0 end
+    if c < 128 then return p + 3, a + b * 128 + c * 16384 - 16512, 0 end
+    if d < 128 then return p + 4, a + b * 128 + c * 16384 + d * 2097152 - 2113664, 0 end
+  end
   local lo, hi, q = 0, 0, p
   for i = 0, 8 do
     if q >= e then fault(short or "truncated", p) end
@@ -248,9 +255,9 @@ end
 
 -- A text as it is shown: UTF-8 without zero bytes, which would end it for Wireshark.
 local function shown(s)
-  if find(s, "[\128-\255]") and not utf8_valid(s) then s = utf8_shown(s) end
-  if find(s, "\0", 1, true) then s = string.gsub(s, "%z", "\226\144\128") end
-  return s
+  if not find(s, "[%z\128-\255]") then return s end
+  if not utf8_valid(s) then s = utf8_shown(s) end
+  return (string.gsub(s, "%z", "\226\144\128"))
 end
 
 local function text(p, e, t, f, n, lax)
@@ -263,11 +270,20 @@ local function text(p, e, t, f, n, lax)
   return p + n, s
 end
 
+local ZIDS, zid_count = {}, 0
+
 local function zid(p, e, t, f, n)
   if p + n > e then fault("bad_length", p) end
-  local s = zid_text(sub(B, p + 1, p + n))
-  if t then add(t, f, range(TVB, p, n), s) end
-  return p + n, s
+  local s = sub(B, p + 1, p + n)
+  local id = ZIDS[s]
+  if not id then -- the same few ids come again and again
+    id = zid_text(s)
+    zid_count = zid_count + 1
+    if zid_count > 10000 then ZIDS, zid_count = {}, 0 end
+    ZIDS[s] = id
+  end
+  if t then add(t, f, range(TVB, p, n), id) end
+  return p + n, id
 end
 
 -- Texts with their lengths in front. One that cannot be read is a fault where it begins.

@@ -39,7 +39,7 @@ end
 
 -- Frames as they are on the line: COBS, each ended by a zero byte. A zero byte alone is an idle line.
 function dissect_serial(tvb, pinfo, tree)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   local wire = tvb:raw(0, n)
   local call = visit.first and remember_call(n) or remembered(n)

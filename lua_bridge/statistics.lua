@@ -2,7 +2,7 @@
 --
 -- Counting: what tshark -z and the Tools menu show. Everything is counted once, when a packet is first read.
 
-local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}, late = {}}
+local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
 
 local MAX_COUNTED_KEYS = 100000
 local counted_keys = 0
@@ -31,16 +31,15 @@ end
 
 local HAS_KEY = {push = true, request = true, response = true}
 
-function count_message(batch, v, facts, key)
-  if not batch.first_visit then return end
-  local kind = body_of(v) or kind_of(v)
+function count_message(v, kind, about, facts, key)
+  local kinds = COUNTS.kinds
+  kind = about or kind
   COUNTS.messages = COUNTS.messages + 1
-  COUNTS.kinds[kind] = (COUNTS.kinds[kind] or 0) + 1
+  kinds[kind] = (kinds[kind] or 0) + 1
   if v.fault then COUNTS.faults[v.fault] = (COUNTS.faults[v.fault] or 0) + 1 end
   if HAS_KEY[v.record] then count_key(key or "(unresolved)", v) end
   if v.record == "request" and facts and facts.query then
     facts.query.id, facts.query.name = v.request_id, key
-    facts.query.src = batch.src_text
     COUNTS.queries[#COUNTS.queries + 1] = facts.query
   elseif v.record == "response" and facts and facts.query then
     local query = facts.query

@@ -258,7 +258,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   local n = tvb:len()
   local holder, direction = holder_of(pinfo, kind)
   if n == 0 or holder.other and not known then return 0 end
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
@@ -272,8 +272,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   local first = size_at(s, 0, "plain")
   if first and first > 4 and first <= n and new_handshake(holder.link, s, 2) and opens(s, 2, first) then
     close_link(holder.link)
-    holder.link, holder.streams, holder.from = nil, {{}, {}}, select(1, ends_of(pinfo))
-    direction = 1
+    holder.link, holder.streams = nil, {{}, {}}
   end
   if not holder.link then
     local answer = not holder.other and decide(holder, holder.streams[direction], s, known)

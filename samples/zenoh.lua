@@ -337,6 +337,13 @@ local LIMIT = {[8] = 256, [16] = 65536, [32] = 4294967296}
 
 -- A variable length integer: the next position and its two halves of 32 bits. Doubles lose bits after 2^53.
 local function halves(p, e, bits, short)
+  if p + 4 <= e and bits >= 32 then -- sequence numbers have four bytes: no loop for them
+    local a, b, c, d = byte(B, p + 1, p + 4)
+    if a < 128 then return p + 1, a, 0 end
+    if b < 128 then return p + 2, a + b * 128 - 128, 0 end
+    if c < 128 then return p + 3, a + b * 128 + c * 16384 - 16512, 0 end
+    if d < 128 then return p + 4, a + b * 128 + c * 16384 + d * 2097152 - 2113664, 0 end
+  end
   local lo, hi, q = 0, 0, p
   for i = 0, 8 do
     if q >= e then fault(short or "truncated", p) end
@@ -464,9 +471,9 @@ end
 
 -- A text as it is shown: UTF-8 without zero bytes, which would end it for Wireshark.
 local function shown(s)
-  if find(s, "[\128-\255]") and not utf8_valid(s) then s = utf8_shown(s) end
-  if find(s, "\0", 1, true) then s = string.gsub(s, "%z", "\226\144\128") end
-  return s
+  if not find(s, "[%z\128-\255]") then return s end
+  if not utf8_valid(s) then s = utf8_shown(s) end
+  return (string.gsub(s, "%z", "\226\144\128"))
 end
 
 local function text(p, e, t, f, n, lax)
@@ -479,11 +486,20 @@ local function text(p, e, t, f, n, lax)
   return p + n, s
 end
 
+local ZIDS, zid_count = {}, 0
+
 local function zid(p, e, t, f, n)
   if p + n > e then fault("bad_length", p) end
-  local s = zid_text(sub(B, p + 1, p + n))
-  if t then add(t, f, range(TVB, p, n), s) end
-  return p + n, s
+  local s = sub(B, p + 1, p + n)
+  local id = ZIDS[s]
+  if not id then -- the same few ids come again and again
+    id = zid_text(s)
+    zid_count = zid_count + 1
+    if zid_count > 10000 then ZIDS, zid_count = {}, 0 end
+    ZIDS[s] = id
+  end
+  if t then add(t, f, range(TVB, p, n), id) end
+  return p + n, id
 end
 
 -- Texts with their lengths in front. One that cannot be read is a fault where it begins.
@@ -3131,10 +3147,14 @@ local function said(...)
   return concat(words, " ")
 end
 
+local NAMES = {put = "PUT", err = "ERR"}
+
+-- Written without said(), as push() below: these are most of all messages.
 local function put_text(v)
   local length, whole = payload_of(v)
-  local size = length and string.format("%d B", length) .. (whole == false and " shm" or "")
-  return said(string.upper(v.record), size, v.E == 1 and shown(encoding_text(v)))
+  local line = NAMES[v.record]
+  if length then line = line .. " " .. floor(length) .. (whole == false and " B shm" or " B") end
+  return v.E == 1 and line .. " " .. shown(encoding_text(v)) or line
 end
 
 local BODY_TEXT = {
@@ -3171,7 +3191,10 @@ end
 local WANTED = {{"K", "keyexprs"}, {"S", "subscribers"}, {"Q", "queryables"}, {"T", "tokens"}}
 
 local TEXT = {
-  push = function(v, key) return said("PUSH", key_shown(v, key), body_text(v)) end,
+  push = function(v, key)
+    local put = body_text(v)
+    return put and key and key ~= "" and "PUSH " .. shown(key) .. " " .. put or said("PUSH", key_shown(v, key), put)
+  end,
   request = function(v, key)
     local parameters = v.body and v.body.parameters
     local asked = parameters and parameters ~= "" and "?" .. shown(parameters) or ""
@@ -3292,7 +3315,7 @@ local function payload_dissector(key, encoding)
   for _, pair in ipairs(PICKED) do
     if key and find(key, pair[1]) then return pair[2] end
   end
-  return DISSECTOR_OF[string.match(encoding, "^[^;]*")]
+  return DISSECTOR_OF[encoding] or DISSECTOR_OF[string.match(encoding, "^[^;]*")]
 end
 
 local FOUND = {} -- dissectors by name, false for those this Wireshark does not have
@@ -3306,11 +3329,12 @@ local function dissector_called(name)
 end
 
 -- Hands a payload on. What the other dissector does to the columns is overwritten afterwards.
-function hand_on(t, pinfo, key, encoding, p, n)
-  if n == 0 or n > proto.prefs.payload_limit then return end
+function hand_on(t, pinfo, key, encoding, place)
   local name = payload_dissector(key, encoding)
   local dissector = name and dissector_called(name)
-  if dissector then pcall(dissector.call, dissector, range(TVB, p, n):tvb(), pinfo, t) end
+  if dissector and place:len() <= proto.prefs.payload_limit then
+    pcall(dissector.call, dissector, place:tvb(), pinfo, t)
+  end
 end
 end
 
@@ -3320,7 +3344,7 @@ local count_message, forget_counts, TABLES
 do
 -- Counting: what tshark -z and the Tools menu show. Everything is counted once, when a packet is first read.
 
-local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}, late = {}}
+local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
 
 local MAX_COUNTED_KEYS = 100000
 local counted_keys = 0
@@ -3349,16 +3373,15 @@ end
 
 local HAS_KEY = {push = true, request = true, response = true}
 
-function count_message(batch, v, facts, key)
-  if not batch.first_visit then return end
-  local kind = body_of(v) or kind_of(v)
+function count_message(v, kind, about, facts, key)
+  local kinds = COUNTS.kinds
+  kind = about or kind
   COUNTS.messages = COUNTS.messages + 1
-  COUNTS.kinds[kind] = (COUNTS.kinds[kind] or 0) + 1
+  kinds[kind] = (kinds[kind] or 0) + 1
   if v.fault then COUNTS.faults[v.fault] = (COUNTS.faults[v.fault] or 0) + 1 end
   if HAS_KEY[v.record] then count_key(key or "(unresolved)", v) end
   if v.record == "request" and facts and facts.query then
     facts.query.id, facts.query.name = v.request_id, key
-    facts.query.src = batch.src_text
     COUNTS.queries[#COUNTS.queries + 1] = facts.query
   elseif v.record == "response" and facts and facts.query then
     local query = facts.query
@@ -3590,33 +3613,17 @@ end
 
 -- === conversation.lua ====================================================================================
 
-local LEARN, BATCH, WHOLE_OF, ONLY_END, read_whole, new_link, close_link, side
-local framing_of, generated, show_note, forget_sessions
+local LEARN, BATCH, new_link, close_link, side, framing_of, printed, forget_sessions
 do
 -- What the session knows: ids of both ends, keys behind numbers, questions and answers, fragments, sequence numbers.
 --
 -- Packets are first read in the order of the capture; only then is anything learnt. What was known at a message is
 -- kept as its facts, by packet, batch and message, so that a packet looks the same whenever it is dissected again.
 
-local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED = 100000, 10000, 256
+local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 10000, 256, 1000
 local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
 
 local SESSIONS = {} -- newest session by the ids of both ends
-
-local NOTES = {
-  late_capture = "The capture began after the handshake: what was negotiated and declared is not known",
-  sequence_gap = "Sequence numbers are missing",
-  sn_over_resolution = "The sequence number does not fit the negotiated resolution",
-  reply_after_final = "A reply after RESPONSE_FINAL",
-  final_missing = "No RESPONSE_FINAL for this request",
-  batch_too_large = "The batch is larger than negotiated",
-  unresolved_key = "The declaration of this number was not seen",
-  incomplete_fragments = "A message in fragments was not completed",
-  limit = "Too much to remember",
-}
-for name, about in pairs(NOTES) do
-  expert_field("note." .. name, about, expert.group.SEQUENCE, expert.severity.NOTE)
-end
 
 -- Links and sessions -----------------------------------------------------------------------------
 
@@ -3666,7 +3673,7 @@ local function negotiate(session, syn, ack)
 end
 
 -- An id as Zenoh prints it.
-local function printed(id)
+function printed(id)
   if not id then return nil end
   local digits = string.gsub(id, "^0+", "")
   return digits ~= "" and digits or "0"
@@ -3745,7 +3752,7 @@ local function remember_key(owner, number, name, frame)
     if owner.key_count >= MAX_KEYS then return false end
     owner.key_count = owner.key_count + 1
   end
-  owner.keys[number] = {name = name, frame = frame}
+  owner.keys[number] = {name = name, frame = frame, facts = {}, count = 0}
   return true
 end
 
@@ -3755,7 +3762,8 @@ end
 
 -- What each kind of message does -----------------------------------------------------------------
 --
--- A handler takes the batch it is in (link, direction, frame, time) and the message, and returns its facts.
+-- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and returns
+-- its facts.
 
 LEARN, BATCH = {}, {}
 
@@ -3890,9 +3898,23 @@ local function keyed(batch, v, holder)
   return with_note(nil, "unresolved_key", tostring(holder.scope))
 end
 
+-- The facts of most messages are the same as of others with that key: one table for all of them.
 function LEARN.push(batch, v)
-  if v.scope == 0 then return end -- the suffix is the key
-  return keyed(batch, v)
+  local scope, suffix = v.scope, v.suffix
+  if scope == 0 or not scope or v.N == 1 and not suffix then return nil end -- the suffix is the key
+  local direction = batch.direction
+  if v.M == 0 then direction = not batch.link.multicast and 3 - direction end
+  local key = direction and side(batch.link, direction).keys[scope]
+  if not key then return with_note(nil, "unresolved_key", tostring(scope)) end
+  suffix = suffix or ""
+  local facts = key.facts[suffix]
+  if not facts then
+    facts = {key = key.name .. suffix, declared_in = key.frame}
+    key.count = key.count + 1
+    if key.count > MAX_SUFFIXES then key.facts, key.count = {}, 0 end
+    key.facts[suffix] = facts
+  end
+  return facts
 end
 
 function LEARN.request(batch, v)
@@ -4004,11 +4026,34 @@ function LEARN.declare(batch, v)
   return about_interest(batch, v, declaration(batch, v))
 end
 
--- Showing a message ------------------------------------------------------------------------------
---
--- BATCH is the batch being read: link, direction, frame, time, and the facts of its messages. WHOLE_OF is the run of
--- fragments that the message being read came in, ONLY_END where the bytes end that hold one message only.
+function forget_sessions()
+  SESSIONS, BATCH = {}, {}
+end
+end
 
+-- === telling.lua =========================================================================================
+
+local WHOLE_OF, ONLY_END, read_whole, generated, show_note, forget_telling
+do
+-- Telling a message: what the session knows of it goes into the tree, the columns and the counts.
+--
+-- WHOLE_OF is the run of fragments that the message being read came in, ONLY_END where the bytes end that hold one
+-- message only. read_whole reads a message put together from fragments.
+
+local NOTES = {
+  late_capture = "The capture began after the handshake: what was negotiated and declared is not known",
+  sequence_gap = "Sequence numbers are missing",
+  sn_over_resolution = "The sequence number does not fit the negotiated resolution",
+  reply_after_final = "A reply after RESPONSE_FINAL",
+  final_missing = "No RESPONSE_FINAL for this request",
+  batch_too_large = "The batch is larger than negotiated",
+  unresolved_key = "The declaration of this number was not seen",
+  incomplete_fragments = "A message in fragments was not completed",
+  limit = "Too much to remember",
+}
+for name, about in pairs(NOTES) do
+  expert_field("note." .. name, about, expert.group.SEQUENCE, expert.severity.NOTE)
+end
 
 function generated(t, f, value)
   set_generated(add(t, f, value))
@@ -4025,44 +4070,60 @@ local function seconds(value)
   return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
 end
 
--- The number behind the header byte, again to the last bit.
-local function show_sn(t, v)
-  local _, lo, hi = halves(v.start + 1, #B, 64)
-  generated(t, F["sn"], UInt64(lo, hi))
-end
-
-local function show_data(t, v, key)
+-- Payload and encoding of a PUT, an ERR or the body of a query; ``t`` is where the payload stands.
+local function show_data(short, t, v, key)
   local length, whole = payload_of(v)
   local encoding = encoding_text(v)
-  generated(t, F["encoding"], shown(encoding))
+  add(short, F["encoding"], shown(encoding))
   if not length then return end
-  generated(t, F["payload_len"], length)
+  add(short, F["payload_len"], length)
   if v.data_end then
-    set_generated(add(t, F["payload"], range(TVB, v.data, length)))
-    if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, v.data, length) end
+    local place = range(TVB, v.data, length)
+    add(short, F["payload"], place)
+    if length > 0 then hand_on(t, BATCH.pinfo, key, encoding, place) end
   elseif whole then
     for _, piece in ipairs(v.slices) do
       local size = piece.data_end and piece.data_end - piece.data
-      if size then set_generated(add(t, F["payload"], range(TVB, piece.data, size))) end
+      if size then add(short, F["payload"], range(TVB, piece.data, size)) end
     end
   end
 end
 
-local function show_links(t, facts, first_visit)
+local HAS_DATA = {put = true, err = true}
+
+local function show_body(short, inner, kind, key)
+  if kind then add(short, F["msg"], kind) end
+  if inner.record == "reply" then inner = inner.body end
+  if not inner then return end
+  if HAS_DATA[inner.record] then
+    show_data(short, inner.item, inner, key)
+  elseif inner.record == "query" then
+    local value = inner.exts and (inner.exts["ext.query_body"] or inner.exts["ext.query_body_sliced"])
+    if value then show_data(short, inner.item, value, key) end
+  end
+end
+
+-- What leads from one packet to another.
+local function show_links(short, t, facts)
   local query, interest = facts.query, facts.interest
-  if facts.declared_in then generated(t, F["declared_in"], facts.declared_in) end
+  if facts.declared_in then add(short, F["declared_in"], facts.declared_in) end
   if query and facts.asks then
-    if query.response or query.final then generated(t, F["response_in"], query.response or query.final) end
-    if query.final then generated(t, F["final_in"], query.final) end
-    if not query.final and not first_visit then show_note(t, "final_missing") end
+    if query.response or query.final then add(short, F["response_in"], query.response or query.final) end
+    if query.final then add(short, F["final_in"], query.final) end
+    if not query.final and not BATCH.first_visit then show_note(t, "final_missing") end
   elseif query then
-    generated(t, F["request_in"], query.frame)
-    generated(t, F["response_time"], seconds(facts.elapsed))
+    add(short, F["request_in"], query.frame)
+    add(short, F["response_time"], seconds(facts.elapsed))
   end
   if interest and facts.asks then
-    if interest.final then generated(t, F["interest_final_in"], interest.final) end
+    if interest.final then add(short, F["interest_final_in"], interest.final) end
   elseif interest then
-    generated(t, F["interest_in"], interest.frame)
+    add(short, F["interest_in"], interest.frame)
+  end
+  local run = facts.run or facts.slice and facts.slice.run
+  if run and run.done then add(short, F["reassembled_in"], run.done) end
+  if facts.frames then
+    for _, frame in ipairs(facts.frames) do add(short, F["fragment_in"], frame) end
   end
 end
 
@@ -4070,88 +4131,74 @@ end
 local OPENING = {scout = true, hello = true, init_syn = true, init_ack = true, open_syn = true, open_ack = true,
   join = true, close = true, keep_alive = true, unknown = true}
 
-local HAS_DATA = {put = true, err = true}
-
-local function show_body(v, key)
-  local inner = v.body
-  if not inner then return end
-  local kind = body_of(v)
-  if kind then generated(v.item, F["msg"], kind) end
-  if inner.record == "reply" then inner = inner.body end
-  if not inner then return end
-  if HAS_DATA[inner.record] then
-    show_data(inner.item, inner, key)
-  elseif inner.record == "query" then
-    local value = inner.exts and (inner.exts["ext.query_body"] or inner.exts["ext.query_body_sliced"])
-    if value then show_data(inner.item, value, key) end
+-- What is known of a message: learnt on the first visit of its packet, and the same ever after.
+local function facts_of(v)
+  local batch = BATCH
+  local entry, ordinal = batch.entry, batch.ordinal + 1
+  batch.ordinal = ordinal
+  if not batch.first_visit then return entry.facts and entry.facts[ordinal] end
+  local learn = LEARN[v.record]
+  local facts = learn and learn(batch, v)
+  if WHOLE_OF then
+    local whole = {frames = WHOLE_OF.frames}
+    for name, value in pairs(facts or {}) do whole[name] = value end
+    facts = whole
   end
-end
-
-local function show_facts(t, v, facts)
-  show_links(t, facts, BATCH.first_visit)
-  local run = facts.run or facts.slice and facts.slice.run
-  if run and run.done and v.record == "fragment" then generated(t, F["reassembled_in"], run.done) end
-  if facts.count then
-    for _, frame in ipairs(facts.frames) do generated(t, F["fragment_in"], frame) end
+  if facts and batch.kept then
+    entry.facts = entry.facts or {}
+    entry.facts[ordinal] = facts
   end
-  for _, pair in ipairs(facts.notes or {}) do show_note(t, pair[1], pair[2]) end
+  return facts
 end
 
 told = function(v, p)
-  local t = v.item
+  local t, batch = v.item, BATCH
   if not t then return end -- only looking
   if ONLY_END and p and p < ONLY_END and not v.fault then noted("trailing_bytes", t, p, ONLY_END - p) end
   OPEN = nil
-  local batch = BATCH
-  local ordinal = batch.ordinal + 1
-  batch.ordinal = ordinal
   if batch.cut and v.record == "fragment" and not v.fault then
     v.fault = batch.cut
     t:add_proto_expert_info(EXPERT["fault." .. batch.cut])
   end
-  local facts
-  if batch.first_visit then
-    local learn = LEARN[v.record]
-    facts = learn and learn(batch, v)
-    if WHOLE_OF then
-      facts = facts or {}
-      facts.count, facts.frames = #WHOLE_OF.frames, WHOLE_OF.frames
-    end
-    if facts then
-      local entry = batch.entry
-      entry.facts = entry.facts or {}
-      entry.facts[ordinal] = facts
-    end
-  else
-    facts = batch.entry.facts and batch.entry.facts[ordinal]
-  end
+  local facts, kind, inner = facts_of(v), kind_of(v), v.body
+  local about = inner and body_of(v)
+  batch.carries = batch.carries or not OPENING[kind]
+  batch.asks_init = batch.asks_init or kind == "init_syn"
   local key = facts and facts.key
   if not key and v.record == "push" and v.scope == 0 then key = v.suffix or v.N == 0 and "" or nil end
 
-  local kind = kind_of(v)
-  batch.carries = batch.carries or not OPENING[kind]
-  batch.asks_init = batch.asks_init or kind == "init_syn"
-  generated(t, F["msg"], kind)
-  if v.sn then show_sn(t, v) end
-  if key then generated(t, F["keyexpr"], shown(key)) end
-  if v.zid and not batch.link then generated(t, F["srczid"], printed(v.zid)) end -- SCOUT and HELLO
-  if v.request_id then generated(t, F["rid"], v.request_id) end
-  show_body(v, key)
-  if facts then show_facts(t, v, facts) end
-  if v.fault then generated(t, F["fault"], v.fault) end
-  local line = message_text(v, key, facts and facts.count)
+  local short = add(t, F["short"])
+  set_generated(short)
+  add(short, F["msg"], kind)
+  if v.sn then
+    local _, lo, hi = halves(v.start + 1, #B, 64) -- behind the header, again to the last bit
+    add(short, F["sn"], UInt64(lo, hi))
+  end
+  if key then add(short, F["keyexpr"], shown(key)) end
+  if v.zid and not batch.link then add(short, F["srczid"], printed(v.zid)) end -- SCOUT and HELLO
+  if v.request_id then add(short, F["rid"], v.request_id) end
+  if inner then show_body(short, inner, about, key) end
+  if facts then
+    show_links(short, t, facts)
+    if facts.notes then
+      for _, pair in ipairs(facts.notes) do show_note(t, pair[1], pair[2]) end
+    end
+  end
+  if v.fault then add(short, F["fault"], v.fault) end
+
+  local line = message_text(v, key, facts and facts.frames and #facts.frames)
   set_text(t, shortened(line))
   if v.record ~= "frame" or v.fault then
     story(line)
     if batch.lines < 3 then batch.line = batch.line and batch.line .. " | " .. line or line end
     batch.lines = batch.lines + 1
   end
-  count_message(batch, v, facts, key)
+  if batch.first_visit then count_message(v, kind, about, facts, key) end
   if facts and facts.whole then read_whole(t, facts) end
 end
 
-function forget_sessions()
-  SESSIONS, BATCH, WHOLE_OF, ONLY_END = {}, {}, nil, nil
+function forget_telling()
+  WHOLE_OF, ONLY_END = nil, nil
 end
 end
 
@@ -4528,14 +4575,21 @@ end
 local HISTORY = {} -- calls by packet
 VISIT = {} -- the packet being dissected: its number, whether it is its first visit, how many calls are repeated
 
-function begin(pinfo)
+-- In one pass tshark shows a packet when it first sees it, and never sees it again; all other programs read the file
+-- first and show packets later. So what was decided need not be kept: memory does not grow with the capture, and the
+-- smaller heap is faster.
+local ONE_PASS = not gui_enabled()
+
+function begin(pinfo, tree)
   local private = pinfo.private
   if private[NAME] == nil then
     private[NAME] = "seen"
     forget_story()
     local first = not pinfo.visited
     VISIT.number, VISIT.first, VISIT.calls = pinfo.number, first, 0
+    VISIT.kept = not (ONE_PASS and first and tree.visible)
     BATCH.frame, BATCH.time, BATCH.first_visit, BATCH.carries = VISIT.number, pinfo.rel_ts, first, false
+    BATCH.kept = VISIT.kept
   end
   BATCH.pinfo = pinfo
   return VISIT
@@ -4544,6 +4598,7 @@ end
 -- A call is one visit of the dissector for some bytes of a packet: their length, how many of them it used, and what
 -- it did with them. Calls that did nothing are not remembered: Wireshark does not repeat those that asked for more.
 function remember_call(length)
+  if not VISIT.kept then return {length = length} end
   local calls = HISTORY[VISIT.number]
   if not calls then
     calls = {}
@@ -4608,19 +4663,20 @@ end
 -- Finding links ----------------------------------------------------------------------------------
 
 function ends_of(pinfo)
-  return tostring(pinfo.src) .. "/" .. pinfo.src_port, tostring(pinfo.dst) .. "/" .. pinfo.dst_port
+  return " " .. tostring(pinfo.src) .. "/" .. pinfo.src_port, " " .. tostring(pinfo.dst) .. "/" .. pinfo.dst_port
 end
 
 -- What is known of the bytes between two ends, and the direction of this packet.
 function holder_of(pinfo, kind)
   local from, to = ends_of(pinfo)
-  local key = kind .. " " .. (from < to and from .. " " .. to or to .. " " .. from)
-  local holder = LINKS[key]
-  if not holder then
-    holder = {from = from, streams = {{}, {}}}
-    LINKS[key] = holder
+  local way = kind .. from .. to
+  local known = LINKS[way]
+  if not known then
+    local holder = {streams = {{}, {}}}
+    known = {holder, 1}
+    LINKS[way], LINKS[kind .. to .. from] = known, {holder, 2}
   end
-  return holder, holder.from == from and 1 or 2
+  return known[1], known[2]
 end
 
 function become_zenoh(holder, ordered, framing, multicast)
@@ -4901,7 +4957,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   local n = tvb:len()
   local holder, direction = holder_of(pinfo, kind)
   if n == 0 or holder.other and not known then return 0 end
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
@@ -4915,8 +4971,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   local first = size_at(s, 0, "plain")
   if first and first > 4 and first <= n and new_handshake(holder.link, s, 2) and opens(s, 2, first) then
     close_link(holder.link)
-    holder.link, holder.streams, holder.from = nil, {{}, {}}, select(1, ends_of(pinfo))
-    direction = 1
+    holder.link, holder.streams = nil, {{}, {}}
   end
   if not holder.link then
     local answer = not holder.other and decide(holder, holder.streams[direction], s, known)
@@ -5031,7 +5086,7 @@ local function datagram_link(pinfo)
 end
 
 function dissect_datagram(tvb, pinfo, tree, known, scouting)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   if n == 0 then return 0 end
   local s = tvb:raw(0, n)
@@ -5071,7 +5126,7 @@ end
 
 -- A message of a WebSocket is a batch without size; the stream keeps order.
 function dissect_websocket(tvb, pinfo, tree)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   if n == 0 then return 0 end
   local s = tvb:raw(0, n)
@@ -5138,7 +5193,7 @@ end
 
 -- Frames as they are on the line: COBS, each ended by a zero byte. A zero byte alone is an idle line.
 function dissect_serial(tvb, pinfo, tree)
-  local visit = begin(pinfo)
+  local visit = begin(pinfo, tree)
   local n = tvb:len()
   local wire = tvb:raw(0, n)
   local call = visit.first and remember_call(n) or remembered(n)
@@ -5198,6 +5253,7 @@ field("fragment_in", "Fragment in", "frame")
 record_field("whole", "Reassembled message")
 record_field("unknown", "Unknown message")
 record_field("undecoded", "Rest of what could not be read")
+record_field("short", "In short")
 record_field("malformed", "Malformed: cannot be read")
 field("fault", "Fault", "text")
 field("note", "Note", "text")
@@ -5326,6 +5382,7 @@ function proto.init()
   forget_packets()
   forget_links()
   forget_sessions()
+  forget_telling()
   forget_counts()
   forget_story()
   bind_all()
