@@ -132,9 +132,8 @@ told = function(v, p)
   local key = facts and facts.key
   if not key and v.record == "push" and v.scope == 0 then key = v.suffix or v.N == 0 and "" or nil end
 
-  local short = add(t, F["short"])
+  local short = add(t, F["msg"], kind)
   set_generated(short)
-  add(short, F["msg"], kind)
   if v.sn then
     local _, lo, hi = halves(v.start + 1, #B, 64) -- behind the header, again to the last bit
     add(short, F["sn"], UInt64(lo, hi))

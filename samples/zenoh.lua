@@ -4167,9 +4167,8 @@ told = function(v, p)
   local key = facts and facts.key
   if not key and v.record == "push" and v.scope == 0 then key = v.suffix or v.N == 0 and "" or nil end
 
-  local short = add(t, F["short"])
+  local short = add(t, F["msg"], kind)
   set_generated(short)
-  add(short, F["msg"], kind)
   if v.sn then
     local _, lo, hi = halves(v.start + 1, #B, 64) -- behind the header, again to the last bit
     add(short, F["sn"], UInt64(lo, hi))
@@ -5253,7 +5252,6 @@ field("fragment_in", "Fragment in", "frame")
 record_field("whole", "Reassembled message")
 record_field("unknown", "Unknown message")
 record_field("undecoded", "Rest of what could not be read")
-record_field("short", "In short")
 record_field("malformed", "Malformed: cannot be read")
 field("fault", "Fault", "text")
 field("note", "Note", "text")
