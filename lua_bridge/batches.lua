@@ -21,7 +21,7 @@ end
 
 -- What could not be read of a message: shown on its bytes, and the message told as far as it goes.
 function show_fault(root, wrong, e, cut)
-  local v, kind = OPEN, wrong.kind
+  local v, kind = OPEN or open({record = "unknown", start = wrong.at}), wrong.kind
   if cut and CUT[kind] then kind = cut end
   if v.record == "unknown" then v.item = add(root, F["unknown"], range(TVB, wrong.at, e - wrong.at)) end
   v.fault = kind
@@ -143,7 +143,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
     mode = mode_of(link, direction, framing)
     entry.mode = mode
     local most = link.handshake and link.session.batch_size
-    if most and e - p - prefix > most then entry.too_large = most end
+    if most and e - p - prefix > most and not entry.undecoded then entry.too_large = most end
     if batch.carries and late(link) then entry.late = true end
   end
   if mode.src then generated(root, F["srczid"], mode.src) end
@@ -168,6 +168,7 @@ function begin(pinfo, tree)
   if private[NAME] == nil then
     private[NAME] = "seen"
     forget_story()
+    forget_records()
     local first = not pinfo.visited
     VISIT.number, VISIT.first, VISIT.calls = pinfo.number, first, 0
     VISIT.kept = not (ONE_PASS and first and tree.visible)

@@ -5,7 +5,7 @@
 -- Packets are first read in the order of the capture; only then is anything learnt. What was known at a message is
 -- kept as its facts, by packet, batch and message, so that a packet looks the same whenever it is dissected again.
 
-local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 10000, 256, 1000
+local MAX_KEYS, MAX_ENTITIES, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 200000, 10000, 256, 1000
 local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
 
 local SESSIONS = {} -- newest session by the ids of both ends
@@ -13,7 +13,8 @@ local SESSIONS = {} -- newest session by the ids of both ends
 -- Links and sessions -----------------------------------------------------------------------------
 
 local function new_side()
-  return {keys = {}, key_count = 0, entities = {}, queries = {}, open_queries = 0, answered = {}, interests = {},
+  return {keys = {}, key_count = 0, entities = {}, interests = {}, entity_count = 0, queries = {}, open_queries = 0,
+    answered = {},
     lanes = {}, assemblers = {}}
 end
 
@@ -103,6 +104,16 @@ local function join_session(link, syn, ack)
   link.side_of = low == 1 and {1, 2} or {2, 1}
 end
 
+-- Declarations and interests are remembered up to a limit, which counts all that a side ever made.
+local function remember_entity(own, entities, id, entity)
+  if not entities[id] then
+    if own.entity_count >= MAX_ENTITIES then return false end
+    own.entity_count = own.entity_count + 1
+  end
+  entities[id] = entity
+  return true
+end
+
 -- Keys -------------------------------------------------------------------------------------------
 
 local function lookup(owner, scope, suffix)
@@ -147,8 +158,8 @@ end
 
 -- What each kind of message does -----------------------------------------------------------------
 --
--- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and returns
--- its facts.
+-- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and
+-- returns its facts.
 
 LEARN, BATCH = {}, {}
 
@@ -205,20 +216,28 @@ function LEARN.join(batch, v)
   session.mask, session.batch_size = MASK[v.sn_resolution or 2], v.batch_size or 8192
 end
 
-function LEARN.close(batch, v)
-  local session, facts = batch.link.session, nil
+-- Requests of a session that no RESPONSE_FINAL has ended: how many, and the packet of the first.
+local function unanswered(session)
+  local count, first = 0, math.huge
   for _, one in ipairs(session.sides) do
-    for id, query in pairs(one.queries) do
-      if not query.final then
-        facts = with_note(facts, "final_missing", "request #" .. id .. " in packet " .. query.frame)
-      end
+    for _, query in pairs(one.queries) do
+      if not query.final then count, first = count + 1, min(first, query.frame) end
     end
   end
+  return count, first
+end
+
+function LEARN.close(batch, v)
+  local session = batch.link.session
+  local over = session.closed
   if v.S == 1 then
     for _, other in ipairs(session.links) do other.closed = true end
   end
   close_link(batch.link)
-  return facts
+  if over or not session.closed then return nil end
+  local count, first = unanswered(session)
+  if count == 0 then return nil end
+  return with_note(nil, "final_missing", count .. " requests, the first in packet " .. first)
 end
 
 local function carrier(batch, v)
@@ -244,9 +263,9 @@ end
 function LEARN.frame(batch, v)
   local facts, own, key = carrier(batch, v)
   local assembler = own and own.assemblers[key]
-  if assembler and (#assembler.order > 0 or assembler.waiting_count > 0) and ordered_session(batch.link.session) then
+  if assembler and (#assembler.order > 0 or next(assembler.waiting)) and ordered_session(batch.link.session) then
     facts = with_note(facts, "incomplete_fragments", "the lane went on with a FRAME")
-    own.assemblers[key] = nil
+    assembler.runs, assembler.order, assembler.waiting, assembler.queue = {}, {}, {}, {}
   end
   return facts
 end
@@ -258,7 +277,7 @@ function LEARN.fragment(batch, v)
   if not assembler then
     local session = batch.link.session
     assembler = {mask = session.mask, marked = session.patch >= 1, runs = {}, order = {}, waiting = {},
-      waiting_count = 0}
+      queue = {}}
     own.assemblers[key] = assembler
   end
   local exts = v.exts or {}
@@ -360,7 +379,9 @@ function LEARN.interest(batch, v)
     return known and {key = known.key, interest = known} or nil
   end
   local interest = {frame = batch.frame, key = facts and facts.key}
-  own.interests[v.id] = interest
+  if not remember_entity(own, own.interests, v.id, interest) then
+    return with_note(facts, "limit", "too many interests")
+  end
   facts = facts or {}
   facts.interest, facts.asks = interest, true
   return facts
@@ -397,7 +418,10 @@ local function declaration(batch, v)
   end
   if happens == "declare" then
     local facts = keyed(batch, v, inner)
-    own.entities[what .. number] = {key = facts and facts.key, frame = batch.frame}
+    local entity = {key = facts and facts.key, frame = batch.frame}
+    if not remember_entity(own, own.entities, what .. number, entity) then
+      return with_note(facts, "limit", "too many declarations")
+    end
     return facts
   end
   local known = own.entities[what .. number]

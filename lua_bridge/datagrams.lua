@@ -90,9 +90,9 @@ local function datagram_link(pinfo)
 end
 
 function dissect_datagram(tvb, pinfo, tree, known, scouting)
-  local visit = begin(pinfo, tree)
   local n = tvb:len()
-  if n == 0 then return 0 end
+  if n == 0 or HANDING then return 0 end
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
@@ -130,9 +130,9 @@ end
 
 -- A message of a WebSocket is a batch without size; the stream keeps order.
 function dissect_websocket(tvb, pinfo, tree)
-  local visit = begin(pinfo, tree)
   local n = tvb:len()
-  if n == 0 then return 0 end
+  if n == 0 or HANDING then return 0 end
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then

@@ -1,4 +1,4 @@
--- For the other parts: PREFIX FRAMINGS MAX_UNIT MAX_BATCH VERSION_BYTE LOWLATENCY LAST_CLOSE look look_batch
+-- For the other parts: PREFIX FRAMINGS MAX_EMPTY MAX_UNIT MAX_BATCH VERSION_BYTE LOWLATENCY LAST_CLOSE look look_batch
 --   number_at size_at plausible_header plausible follow prove no_opinion fits_of find_batch fills opens
 --
 -- Where batches begin and end, and whether some bytes are Zenoh at all: looking without showing.
@@ -53,6 +53,7 @@ function size_at(s, p, framing)
   return prefix + number_at(s, p, prefix)
 end
 
+MAX_EMPTY = 4 -- empty batches in a row; nodes send one at a time
 LAST_CLOSE = {{"\2\0\3", "plain"}, {"\3\0\0\3", "compressed"}}
 
 function plausible_header(x)
@@ -144,14 +145,16 @@ end
 
 -- True when the batches from p on are Zenoh: two good ones, or one whose numbers go on from what was seen.
 local function proof(s, p, framing, fits, enough)
-  local evidence = {points = 0, batches = 0, numbers = {}, continues = false}
+  local evidence, empty = {points = 0, batches = 0, numbers = {}, continues = false}, 0
   while evidence.points < enough or not (evidence.batches >= 2 or evidence.continues) do
     local size = size_at(s, p, framing)
     if not size or p + size > #s then return false end
     if size > PREFIX[framing] then
       if not prove(evidence, s, p + PREFIX[framing], p + size, framing, fits) then return false end
-    elseif framing ~= "plain" then
+    elseif framing ~= "plain" or empty == MAX_EMPTY then
       return false
+    else
+      empty = empty + 1
     end
     p = p + size
     if p == #s then break end
@@ -175,10 +178,9 @@ end
 -- The first position from which batches can be followed, and their framing.
 function find_batch(s, from, framings, fits, enough)
   for p = from, #s - 1 do
-    for _, framing in ipairs(framings) do
-      if plausible(s, p, framing) and follow(s, p, framing) and proof(s, p, framing, fits, enough) then
-        return p, framing
-      end
+    for _, framing in ipairs(framings) do -- an empty batch proves nothing: zeros would be many of them
+      local some = plausible(s, p, framing) and size_at(s, p, framing) > PREFIX[framing]
+      if some and follow(s, p, framing) and proof(s, p, framing, fits, enough) then return p, framing end
     end
   end
 end

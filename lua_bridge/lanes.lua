@@ -37,6 +37,15 @@ function see(lane, sn, ends_fragments, ordered, mark)
   local width = min(WINDOW, floor(size / 4))
   if sn > lane.mask then return 0 end
   lane.recent[sn] = mark
+  lane.age = lane.age + 1
+  if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
+    lane.age = 0
+    for _, old in ipairs({lane.ends, lane.recent}) do
+      for number in pairs(old) do
+        if (sn - number) % size > width then old[number] = nil end
+      end
+    end
+  end
   if ends_fragments then lane.ends[sn] = true end
   if not lane.last then
     lane.last = sn
@@ -70,19 +79,21 @@ function see(lane, sn, ends_fragments, ordered, mark)
       end
     end
   end
-  lane.age = lane.age + 1
-  if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
-    lane.age = 0
-    for _, old in ipairs({lane.ends, lane.recent}) do
-      for number in pairs(old) do
-        if (sn - number) % size > width then old[number] = nil end
-      end
-    end
-  end
   return missing
 end
 
 -- Fragments --------------------------------------------------------------------------------------
+
+local function take_run(assembler, sn)
+  local run = assembler.runs[sn]
+  if run then
+    assembler.runs[sn] = nil
+    for i, number in ipairs(assembler.order) do
+      if number == sn then table.remove(assembler.order, i) break end
+    end
+  end
+  return run
+end
 
 -- Adds slices to a run as long as they follow each other; returns the message when it is complete.
 local function extend(assembler, run, sn, slice)
@@ -104,27 +115,16 @@ local function extend(assembler, run, sn, slice)
     slice = assembler.waiting[sn]
     if not slice then break end
     assembler.waiting[sn] = nil
-    assembler.waiting_count = assembler.waiting_count - 1
   end
   local lost
   if #assembler.order >= MAX_RUNS then
     assembler.runs[table.remove(assembler.order, 1)] = nil
     lost = "incomplete_fragments"
   end
+  take_run(assembler, sn)
   assembler.runs[sn] = run
   assembler.order[#assembler.order + 1] = sn
   return nil, nil, lost
-end
-
-local function take_run(assembler, sn)
-  local run = assembler.runs[sn]
-  if run then
-    assembler.runs[sn] = nil
-    for i, number in ipairs(assembler.order) do
-      if number == sn then table.remove(assembler.order, i) break end
-    end
-  end
-  return run
 end
 
 -- Takes a fragment; returns the whole message and its run when this completes it, else maybe a finding.
@@ -138,15 +138,14 @@ function assemble(assembler, sn, slice, first, drop)
     run = {slices = {}, frames = {}, size = 0}
   else
     run = take_run(assembler, sn)
-    if not run and not assembler.marked and #assembler.order == 0 and assembler.waiting_count == 0 then
+    if not run and not assembler.marked and #assembler.order == 0 and not next(assembler.waiting) then
       run = {slices = {}, frames = {}, size = 0} -- releases before 1.0.4 do not mark the first
     end
   end
   if run then return extend(assembler, run, sn, slice) end
-  if not assembler.waiting[sn] then assembler.waiting_count = assembler.waiting_count + 1 end
-  assembler.waiting[sn] = slice
-  if assembler.waiting_count > MAX_WAITING then
-    assembler.waiting, assembler.waiting_count = {}, 0
-    return nil, nil, "limit"
+  if not assembler.waiting[sn] then
+    assembler.queue[#assembler.queue + 1] = sn
+    if #assembler.queue > MAX_WAITING then assembler.waiting[table.remove(assembler.queue, 1)] = nil end
   end
+  assembler.waiting[sn] = slice
 end

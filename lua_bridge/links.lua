@@ -15,7 +15,7 @@ local function learn_locators(locators)
     local kind, port = string.match(locator, "^(%a+)/.+:(%d+)")
     if port then
       local ports = (kind == "udp" or kind == "quic") and PORTS.udp or PORTS.tcp
-      ports[tonumber(port)] = true
+      ports[tonumber(port)] = ports[tonumber(port)] or "announced"
     end
   end
 end

@@ -66,7 +66,7 @@ local NAMES = {put = "PUT", err = "ERR"}
 local function put_text(v)
   local length, whole = payload_of(v)
   local line = NAMES[v.record]
-  if length then line = line .. " " .. floor(length) .. (whole == false and " B shm" or " B") end
+  if length then line = line .. string.format(whole == false and " %.0f B shm" or " %.0f B", length) end
   return v.E == 1 and line .. " " .. shown(encoding_text(v)) or line
 end
 
@@ -153,8 +153,12 @@ local TEXT = {
   unknown = function() return "unknown" end,
 }
 
+local function any_text(v, key)
+  return said(string.upper(v.record), key_shown(v, key), body_text(v))
+end
+
 function message_text(v, key, fragments)
-  local line = TEXT[v.record](v, key)
+  local line = (TEXT[v.record] or any_text)(v, key)
   if fragments or v.fault then
     return said(line, fragments and "(" .. fragments .. " fragments)", v.fault and "!" .. v.fault)
   end
@@ -218,9 +222,9 @@ local PICKED = {} -- {pattern, dissector name} in the order of the preference
 function pick_dissectors(preference)
   PICKED = {}
   for glob, name in string.gmatch(preference or "", "([^%s=,;]+)%s*=%s*([^%s,;]+)") do
+    local without = string.gsub(string.gsub(glob, "/%*%*$", ""), "%*%*/", "") -- ** is also nothing at all
     PICKED[#PICKED + 1] = {lua_pattern(glob), name}
-    local parent = string.match(glob, "^(.*)/%*%*$") -- ** is also nothing at all
-    if parent then PICKED[#PICKED + 1] = {lua_pattern(parent), name} end
+    if without ~= glob then PICKED[#PICKED + 1] = {lua_pattern(without), name} end
   end
 end
 
@@ -246,6 +250,8 @@ function hand_on(t, pinfo, key, encoding, place)
   local name = payload_dissector(key, encoding)
   local dissector = name and dissector_called(name)
   if dissector and place:len() <= proto.prefs.payload_limit then
+    HANDING = true
     pcall(dissector.call, dissector, place:tvb(), pinfo, t)
+    HANDING = false
   end
 end

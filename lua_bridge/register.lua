@@ -103,6 +103,7 @@ local function bind(table_name, ports, entry)
   local found = dissector_table(table_name)
   if not found then return end
   local before = BOUND[table_name .. entry.name]
+  if before == ports then return end -- what the user decides about these ports stays
   if before then found:remove(before, entry) end
   if ports ~= "" then found:add(ports, entry) end
   BOUND[table_name .. entry.name] = ports
@@ -166,7 +167,7 @@ for _, entry in ipairs(TABLES) do
     function listener.draw() io.write(write()) end
   end)
   if gui_enabled() then
-    register_menu("Zenoh/" .. title, function()
+    register_menu(TITLE .. "/" .. title, function()
       local window_of = TextWindow.new("Zenoh: " .. title)
       window_of:set(write())
       window_of:add_button("Refresh", function() window_of:set(write()) end)

@@ -11,6 +11,7 @@ local range, concat = Tvb.range, table.concat
 
 local B, TVB = "", nil
 local OPEN = nil -- the message being read
+local HANDING = false -- while another dissector has a payload, which may lead back here
 local SEEN = nil -- while only looking: the messages found
 
 local F, N, R, C, X, FAMILY = {}, {}, {}, {}, {}, {} -- fields, names of numbers, readers, choices, extensions
@@ -57,7 +58,7 @@ local function record_field(name, label)
 end
 
 local function bit_field(name, label, mask, names)
-  local single = mask == 1 or mask % 2 == 0 and (mask == 2 or mask == 4 or mask == 8 or mask == 16 or mask == 32
+  local single = mask == 1 or (mask == 2 or mask == 4 or mask == 8 or mask == 16 or mask == 32
     or mask == 64 or mask == 128)
   local abbreviation = NAME .. "." .. name
   if single and not names then
@@ -306,8 +307,18 @@ end
 
 -- Records, bodies, lists -------------------------------------------------------------------------
 
+-- Wireshark refuses more than a million items in a packet, and does not let Lua recover. A record has a dozen or so.
+local MAX_RECORDS, RECORDS = 60000, 0
+
+local function forget_records()
+  RECORDS = 0
+end
+
 local function subtree(t, f, p, e)
-  return t and add(t, f, range(TVB, p, e - p))
+  if not t then return nil end
+  RECORDS = RECORDS + 1
+  if RECORDS > MAX_RECORDS then fault("limit", p) end
+  return add(t, f, range(TVB, p, e - p))
 end
 
 local function open(v)

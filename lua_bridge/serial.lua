@@ -39,6 +39,7 @@ end
 
 -- Frames as they are on the line: COBS, each ended by a zero byte. A zero byte alone is an idle line.
 function dissect_serial(tvb, pinfo, tree)
+  if HANDING then return 0 end
   local visit = begin(pinfo, tree)
   local n = tvb:len()
   local wire = tvb:raw(0, n)

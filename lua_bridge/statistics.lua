@@ -4,7 +4,7 @@
 
 local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
 
-local MAX_COUNTED_KEYS = 100000
+local MAX_COUNTED = 100000
 local counted_keys = 0
 
 function forget_counts()
@@ -15,7 +15,7 @@ end
 local function count_key(key, v)
   local row = COUNTS.keys[key]
   if not row then
-    if counted_keys >= MAX_COUNTED_KEYS then key, row = "(more keys)", COUNTS.keys["(more keys)"] end
+    if counted_keys >= MAX_COUNTED then key, row = "(more keys)", COUNTS.keys["(more keys)"] end
     if not row then
       row = {put = 0, del = 0, query = 0, reply = 0, bytes = 0}
       COUNTS.keys[key] = row
@@ -40,7 +40,7 @@ function count_message(v, kind, about, facts, key)
   if HAS_KEY[v.record] then count_key(key or "(unresolved)", v) end
   if v.record == "request" and facts and facts.query then
     facts.query.id, facts.query.name = v.request_id, key
-    COUNTS.queries[#COUNTS.queries + 1] = facts.query
+    if #COUNTS.queries < MAX_COUNTED then COUNTS.queries[#COUNTS.queries + 1] = facts.query end
   elseif v.record == "response" and facts and facts.query then
     local query = facts.query
     query.replies = (query.replies or 0) + 1

@@ -68,15 +68,21 @@ end
 
 -- Whether bytes that begin a segment begin a batch, as far as they can tell.
 local function begins_batch(link, direction, s)
-  local framing, size, no_size = next_batch(link, direction, s, 0)
+  local p = 0
+  local framing, size, no_size = next_batch(link, direction, s, p)
+  while framing == "plain" and size == 2 and p < 2 * MAX_EMPTY do -- empty batches prove nothing
+    p = p + 2
+    framing, size, no_size = next_batch(link, direction, s, p)
+  end
   if not size or no_size then return not no_size end
   if framing == "plain" then
-    local verdict = goes_on(link, direction, s, 0)
-    if verdict == 1 or verdict == 0 and (size <= #s or size < 4096) then return true end -- others are short
-  elseif plausible(s, 0, framing) ~= false then
+    if size == 2 then return false end
+    local verdict = goes_on(link, direction, s, p)
+    if verdict == 1 or verdict == 0 and (p + size <= #s or size < 4096) then return true end -- others are short
+  elseif plausible(s, p, framing) ~= false then
     return true
   end
-  return size <= #s and follow(s, size, framing)
+  return p + size <= #s and follow(s, p + size, framing)
 end
 
 -- What came back is what was asked for: the same bytes, and more.
@@ -253,11 +259,18 @@ local function decide(holder, state, s, known)
   return true
 end
 
+-- True when an INIT syn begins another connection between the same ends.
+local function begins_again(holder, direction, s)
+  if byte(s, 3) % 64 ~= 1 or byte(s, 4) ~= VERSION_BYTE then return false end
+  local link = holder.link
+  return holder.other or link and (link.zids[direction] or link.switched[1] or link.switched[2] or link.closed)
+end
+
 -- Bytes of a stream. ``known``: on a port of Zenoh. Returns how many are ours, 0 for none.
 function dissect_stream(tvb, pinfo, tree, kind, known)
   local n = tvb:len()
+  if n == 0 or HANDING then return 0 end
   local holder, direction = holder_of(pinfo, kind)
-  if n == 0 or holder.other and not known then return 0 end
   local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
@@ -270,9 +283,9 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   end
   local missing = tvb:reported_len() - n
   local first = size_at(s, 0, "plain")
-  if first and first > 4 and first <= n and new_handshake(holder.link, s, 2) and opens(s, 2, first) then
-    close_link(holder.link)
-    holder.link, holder.streams = nil, {{}, {}}
+  if first and first > 4 and first <= n and begins_again(holder, direction, s) and opens(s, 2, first) then
+    if holder.link then close_link(holder.link) end
+    holder.link, holder.other, holder.streams = nil, false, {{}, {}}
   end
   if not holder.link then
     local answer = not holder.other and decide(holder, holder.streams[direction], s, known)
@@ -280,7 +293,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
       holder.other = true
       return 0
     elseif answer == nil then
-      if pinfo.can_desegment == 0 or missing > 0 then return 0 end
+      if known ~= true or pinfo.can_desegment == 0 or missing > 0 then return 0 end
       pinfo.desegment_offset, pinfo.desegment_len = 0, DESEGMENT_ONE_MORE_SEGMENT
       holder.streams[direction].asked = {length = n, head = sub(s, 1, min(n, 64))}
       return n

@@ -31,8 +31,8 @@ function show_note(t, name, about)
 end
 
 local function seconds(value)
-  local whole = floor(value)
-  return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
+  local ns, sign = floor(math.abs(value) * 1e9 + 0.5), value < 0 and -1 or 1
+  return NSTime(sign * floor(ns / 1e9), sign * floor(ns % 1e9))
 end
 
 -- Payload and encoding of a PUT, an ERR or the body of a query; ``t`` is where the payload stands.
@@ -41,7 +41,7 @@ local function show_data(short, t, v, key)
   local encoding = encoding_text(v)
   add(short, F["encoding"], shown(encoding))
   if not length then return end
-  add(short, F["payload_len"], length)
+  if length < 4294967296 then add(short, F["payload_len"], length) end -- what is announced can be any number
   if v.data_end then
     local place = range(TVB, v.data, length)
     add(short, F["payload"], place)

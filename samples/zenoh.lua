@@ -227,6 +227,7 @@ local range, concat = Tvb.range, table.concat
 
 local B, TVB = "", nil
 local OPEN = nil -- the message being read
+local HANDING = false -- while another dissector has a payload, which may lead back here
 local SEEN = nil -- while only looking: the messages found
 
 local F, N, R, C, X, FAMILY = {}, {}, {}, {}, {}, {} -- fields, names of numbers, readers, choices, extensions
@@ -273,7 +274,7 @@ local function record_field(name, label)
 end
 
 local function bit_field(name, label, mask, names)
-  local single = mask == 1 or mask % 2 == 0 and (mask == 2 or mask == 4 or mask == 8 or mask == 16 or mask == 32
+  local single = mask == 1 or (mask == 2 or mask == 4 or mask == 8 or mask == 16 or mask == 32
     or mask == 64 or mask == 128)
   local abbreviation = NAME .. "." .. name
   if single and not names then
@@ -522,8 +523,18 @@ end
 
 -- Records, bodies, lists -------------------------------------------------------------------------
 
+-- Wireshark refuses more than a million items in a packet, and does not let Lua recover. A record has a dozen or so.
+local MAX_RECORDS, RECORDS = 60000, 0
+
+local function forget_records()
+  RECORDS = 0
+end
+
 local function subtree(t, f, p, e)
-  return t and add(t, f, range(TVB, p, e - p))
+  if not t then return nil end
+  RECORDS = RECORDS + 1
+  if RECORDS > MAX_RECORDS then fault("limit", p) end
+  return add(t, f, range(TVB, p, e - p))
 end
 
 local function open(v)
@@ -3153,7 +3164,7 @@ local NAMES = {put = "PUT", err = "ERR"}
 local function put_text(v)
   local length, whole = payload_of(v)
   local line = NAMES[v.record]
-  if length then line = line .. " " .. floor(length) .. (whole == false and " B shm" or " B") end
+  if length then line = line .. string.format(whole == false and " %.0f B shm" or " %.0f B", length) end
   return v.E == 1 and line .. " " .. shown(encoding_text(v)) or line
 end
 
@@ -3240,8 +3251,12 @@ local TEXT = {
   unknown = function() return "unknown" end,
 }
 
+local function any_text(v, key)
+  return said(string.upper(v.record), key_shown(v, key), body_text(v))
+end
+
 function message_text(v, key, fragments)
-  local line = TEXT[v.record](v, key)
+  local line = (TEXT[v.record] or any_text)(v, key)
   if fragments or v.fault then
     return said(line, fragments and "(" .. fragments .. " fragments)", v.fault and "!" .. v.fault)
   end
@@ -3305,9 +3320,9 @@ local PICKED = {} -- {pattern, dissector name} in the order of the preference
 function pick_dissectors(preference)
   PICKED = {}
   for glob, name in string.gmatch(preference or "", "([^%s=,;]+)%s*=%s*([^%s,;]+)") do
+    local without = string.gsub(string.gsub(glob, "/%*%*$", ""), "%*%*/", "") -- ** is also nothing at all
     PICKED[#PICKED + 1] = {lua_pattern(glob), name}
-    local parent = string.match(glob, "^(.*)/%*%*$") -- ** is also nothing at all
-    if parent then PICKED[#PICKED + 1] = {lua_pattern(parent), name} end
+    if without ~= glob then PICKED[#PICKED + 1] = {lua_pattern(without), name} end
   end
 end
 
@@ -3333,7 +3348,9 @@ function hand_on(t, pinfo, key, encoding, place)
   local name = payload_dissector(key, encoding)
   local dissector = name and dissector_called(name)
   if dissector and place:len() <= proto.prefs.payload_limit then
+    HANDING = true
     pcall(dissector.call, dissector, place:tvb(), pinfo, t)
+    HANDING = false
   end
 end
 end
@@ -3346,7 +3363,7 @@ do
 
 local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
 
-local MAX_COUNTED_KEYS = 100000
+local MAX_COUNTED = 100000
 local counted_keys = 0
 
 function forget_counts()
@@ -3357,7 +3374,7 @@ end
 local function count_key(key, v)
   local row = COUNTS.keys[key]
   if not row then
-    if counted_keys >= MAX_COUNTED_KEYS then key, row = "(more keys)", COUNTS.keys["(more keys)"] end
+    if counted_keys >= MAX_COUNTED then key, row = "(more keys)", COUNTS.keys["(more keys)"] end
     if not row then
       row = {put = 0, del = 0, query = 0, reply = 0, bytes = 0}
       COUNTS.keys[key] = row
@@ -3382,7 +3399,7 @@ function count_message(v, kind, about, facts, key)
   if HAS_KEY[v.record] then count_key(key or "(unresolved)", v) end
   if v.record == "request" and facts and facts.query then
     facts.query.id, facts.query.name = v.request_id, key
-    COUNTS.queries[#COUNTS.queries + 1] = facts.query
+    if #COUNTS.queries < MAX_COUNTED then COUNTS.queries[#COUNTS.queries + 1] = facts.query end
   elseif v.record == "response" and facts and facts.query then
     local query = facts.query
     query.replies = (query.replies or 0) + 1
@@ -3496,6 +3513,15 @@ function see(lane, sn, ends_fragments, ordered, mark)
   local width = min(WINDOW, floor(size / 4))
   if sn > lane.mask then return 0 end
   lane.recent[sn] = mark
+  lane.age = lane.age + 1
+  if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
+    lane.age = 0
+    for _, old in ipairs({lane.ends, lane.recent}) do
+      for number in pairs(old) do
+        if (sn - number) % size > width then old[number] = nil end
+      end
+    end
+  end
   if ends_fragments then lane.ends[sn] = true end
   if not lane.last then
     lane.last = sn
@@ -3529,19 +3555,21 @@ function see(lane, sn, ends_fragments, ordered, mark)
       end
     end
   end
-  lane.age = lane.age + 1
-  if lane.age > WINDOW then -- old ends would hide gaps when numbers come round again
-    lane.age = 0
-    for _, old in ipairs({lane.ends, lane.recent}) do
-      for number in pairs(old) do
-        if (sn - number) % size > width then old[number] = nil end
-      end
-    end
-  end
   return missing
 end
 
 -- Fragments --------------------------------------------------------------------------------------
+
+local function take_run(assembler, sn)
+  local run = assembler.runs[sn]
+  if run then
+    assembler.runs[sn] = nil
+    for i, number in ipairs(assembler.order) do
+      if number == sn then table.remove(assembler.order, i) break end
+    end
+  end
+  return run
+end
 
 -- Adds slices to a run as long as they follow each other; returns the message when it is complete.
 local function extend(assembler, run, sn, slice)
@@ -3563,27 +3591,16 @@ local function extend(assembler, run, sn, slice)
     slice = assembler.waiting[sn]
     if not slice then break end
     assembler.waiting[sn] = nil
-    assembler.waiting_count = assembler.waiting_count - 1
   end
   local lost
   if #assembler.order >= MAX_RUNS then
     assembler.runs[table.remove(assembler.order, 1)] = nil
     lost = "incomplete_fragments"
   end
+  take_run(assembler, sn)
   assembler.runs[sn] = run
   assembler.order[#assembler.order + 1] = sn
   return nil, nil, lost
-end
-
-local function take_run(assembler, sn)
-  local run = assembler.runs[sn]
-  if run then
-    assembler.runs[sn] = nil
-    for i, number in ipairs(assembler.order) do
-      if number == sn then table.remove(assembler.order, i) break end
-    end
-  end
-  return run
 end
 
 -- Takes a fragment; returns the whole message and its run when this completes it, else maybe a finding.
@@ -3597,17 +3614,16 @@ function assemble(assembler, sn, slice, first, drop)
     run = {slices = {}, frames = {}, size = 0}
   else
     run = take_run(assembler, sn)
-    if not run and not assembler.marked and #assembler.order == 0 and assembler.waiting_count == 0 then
+    if not run and not assembler.marked and #assembler.order == 0 and not next(assembler.waiting) then
       run = {slices = {}, frames = {}, size = 0} -- releases before 1.0.4 do not mark the first
     end
   end
   if run then return extend(assembler, run, sn, slice) end
-  if not assembler.waiting[sn] then assembler.waiting_count = assembler.waiting_count + 1 end
-  assembler.waiting[sn] = slice
-  if assembler.waiting_count > MAX_WAITING then
-    assembler.waiting, assembler.waiting_count = {}, 0
-    return nil, nil, "limit"
+  if not assembler.waiting[sn] then
+    assembler.queue[#assembler.queue + 1] = sn
+    if #assembler.queue > MAX_WAITING then assembler.waiting[table.remove(assembler.queue, 1)] = nil end
   end
+  assembler.waiting[sn] = slice
 end
 end
 
@@ -3620,7 +3636,7 @@ do
 -- Packets are first read in the order of the capture; only then is anything learnt. What was known at a message is
 -- kept as its facts, by packet, batch and message, so that a packet looks the same whenever it is dissected again.
 
-local MAX_KEYS, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 10000, 256, 1000
+local MAX_KEYS, MAX_ENTITIES, MAX_REQUESTS, MAX_ANSWERED, MAX_SUFFIXES = 100000, 200000, 10000, 256, 1000
 local MASK = {[0] = 0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF}
 
 local SESSIONS = {} -- newest session by the ids of both ends
@@ -3628,7 +3644,8 @@ local SESSIONS = {} -- newest session by the ids of both ends
 -- Links and sessions -----------------------------------------------------------------------------
 
 local function new_side()
-  return {keys = {}, key_count = 0, entities = {}, queries = {}, open_queries = 0, answered = {}, interests = {},
+  return {keys = {}, key_count = 0, entities = {}, interests = {}, entity_count = 0, queries = {}, open_queries = 0,
+    answered = {},
     lanes = {}, assemblers = {}}
 end
 
@@ -3718,6 +3735,16 @@ local function join_session(link, syn, ack)
   link.side_of = low == 1 and {1, 2} or {2, 1}
 end
 
+-- Declarations and interests are remembered up to a limit, which counts all that a side ever made.
+local function remember_entity(own, entities, id, entity)
+  if not entities[id] then
+    if own.entity_count >= MAX_ENTITIES then return false end
+    own.entity_count = own.entity_count + 1
+  end
+  entities[id] = entity
+  return true
+end
+
 -- Keys -------------------------------------------------------------------------------------------
 
 local function lookup(owner, scope, suffix)
@@ -3762,8 +3789,8 @@ end
 
 -- What each kind of message does -----------------------------------------------------------------
 --
--- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and returns
--- its facts.
+-- A handler takes the batch being read (BATCH: link, direction, frame, time, and its entry) and the message, and
+-- returns its facts.
 
 LEARN, BATCH = {}, {}
 
@@ -3820,20 +3847,28 @@ function LEARN.join(batch, v)
   session.mask, session.batch_size = MASK[v.sn_resolution or 2], v.batch_size or 8192
 end
 
-function LEARN.close(batch, v)
-  local session, facts = batch.link.session, nil
+-- Requests of a session that no RESPONSE_FINAL has ended: how many, and the packet of the first.
+local function unanswered(session)
+  local count, first = 0, math.huge
   for _, one in ipairs(session.sides) do
-    for id, query in pairs(one.queries) do
-      if not query.final then
-        facts = with_note(facts, "final_missing", "request #" .. id .. " in packet " .. query.frame)
-      end
+    for _, query in pairs(one.queries) do
+      if not query.final then count, first = count + 1, min(first, query.frame) end
     end
   end
+  return count, first
+end
+
+function LEARN.close(batch, v)
+  local session = batch.link.session
+  local over = session.closed
   if v.S == 1 then
     for _, other in ipairs(session.links) do other.closed = true end
   end
   close_link(batch.link)
-  return facts
+  if over or not session.closed then return nil end
+  local count, first = unanswered(session)
+  if count == 0 then return nil end
+  return with_note(nil, "final_missing", count .. " requests, the first in packet " .. first)
 end
 
 local function carrier(batch, v)
@@ -3859,9 +3894,9 @@ end
 function LEARN.frame(batch, v)
   local facts, own, key = carrier(batch, v)
   local assembler = own and own.assemblers[key]
-  if assembler and (#assembler.order > 0 or assembler.waiting_count > 0) and ordered_session(batch.link.session) then
+  if assembler and (#assembler.order > 0 or next(assembler.waiting)) and ordered_session(batch.link.session) then
     facts = with_note(facts, "incomplete_fragments", "the lane went on with a FRAME")
-    own.assemblers[key] = nil
+    assembler.runs, assembler.order, assembler.waiting, assembler.queue = {}, {}, {}, {}
   end
   return facts
 end
@@ -3873,7 +3908,7 @@ function LEARN.fragment(batch, v)
   if not assembler then
     local session = batch.link.session
     assembler = {mask = session.mask, marked = session.patch >= 1, runs = {}, order = {}, waiting = {},
-      waiting_count = 0}
+      queue = {}}
     own.assemblers[key] = assembler
   end
   local exts = v.exts or {}
@@ -3975,7 +4010,9 @@ function LEARN.interest(batch, v)
     return known and {key = known.key, interest = known} or nil
   end
   local interest = {frame = batch.frame, key = facts and facts.key}
-  own.interests[v.id] = interest
+  if not remember_entity(own, own.interests, v.id, interest) then
+    return with_note(facts, "limit", "too many interests")
+  end
   facts = facts or {}
   facts.interest, facts.asks = interest, true
   return facts
@@ -4012,7 +4049,10 @@ local function declaration(batch, v)
   end
   if happens == "declare" then
     local facts = keyed(batch, v, inner)
-    own.entities[what .. number] = {key = facts and facts.key, frame = batch.frame}
+    local entity = {key = facts and facts.key, frame = batch.frame}
+    if not remember_entity(own, own.entities, what .. number, entity) then
+      return with_note(facts, "limit", "too many declarations")
+    end
     return facts
   end
   local known = own.entities[what .. number]
@@ -4066,8 +4106,8 @@ function show_note(t, name, about)
 end
 
 local function seconds(value)
-  local whole = floor(value)
-  return NSTime(whole, floor((value - whole) * 1e9 + 0.5))
+  local ns, sign = floor(math.abs(value) * 1e9 + 0.5), value < 0 and -1 or 1
+  return NSTime(sign * floor(ns / 1e9), sign * floor(ns % 1e9))
 end
 
 -- Payload and encoding of a PUT, an ERR or the body of a query; ``t`` is where the payload stands.
@@ -4076,7 +4116,7 @@ local function show_data(short, t, v, key)
   local encoding = encoding_text(v)
   add(short, F["encoding"], shown(encoding))
   if not length then return end
-  add(short, F["payload_len"], length)
+  if length < 4294967296 then add(short, F["payload_len"], length) end -- what is announced can be any number
   if v.data_end then
     local place = range(TVB, v.data, length)
     add(short, F["payload"], place)
@@ -4203,9 +4243,9 @@ end
 
 -- === framing.lua =========================================================================================
 
-local PREFIX, FRAMINGS, MAX_UNIT, MAX_BATCH, VERSION_BYTE, LOWLATENCY, LAST_CLOSE, look
-local look_batch, number_at, size_at, plausible_header, plausible, follow, prove, no_opinion
-local fits_of, find_batch, fills, opens
+local PREFIX, FRAMINGS, MAX_EMPTY, MAX_UNIT, MAX_BATCH, VERSION_BYTE, LOWLATENCY, LAST_CLOSE
+local look, look_batch, number_at, size_at, plausible_header, plausible, follow, prove
+local no_opinion, fits_of, find_batch, fills, opens
 do
 -- Where batches begin and end, and whether some bytes are Zenoh at all: looking without showing.
 
@@ -4259,6 +4299,7 @@ function size_at(s, p, framing)
   return prefix + number_at(s, p, prefix)
 end
 
+MAX_EMPTY = 4 -- empty batches in a row; nodes send one at a time
 LAST_CLOSE = {{"\2\0\3", "plain"}, {"\3\0\0\3", "compressed"}}
 
 function plausible_header(x)
@@ -4350,14 +4391,16 @@ end
 
 -- True when the batches from p on are Zenoh: two good ones, or one whose numbers go on from what was seen.
 local function proof(s, p, framing, fits, enough)
-  local evidence = {points = 0, batches = 0, numbers = {}, continues = false}
+  local evidence, empty = {points = 0, batches = 0, numbers = {}, continues = false}, 0
   while evidence.points < enough or not (evidence.batches >= 2 or evidence.continues) do
     local size = size_at(s, p, framing)
     if not size or p + size > #s then return false end
     if size > PREFIX[framing] then
       if not prove(evidence, s, p + PREFIX[framing], p + size, framing, fits) then return false end
-    elseif framing ~= "plain" then
+    elseif framing ~= "plain" or empty == MAX_EMPTY then
       return false
+    else
+      empty = empty + 1
     end
     p = p + size
     if p == #s then break end
@@ -4381,10 +4424,9 @@ end
 -- The first position from which batches can be followed, and their framing.
 function find_batch(s, from, framings, fits, enough)
   for p = from, #s - 1 do
-    for _, framing in ipairs(framings) do
-      if plausible(s, p, framing) and follow(s, p, framing) and proof(s, p, framing, fits, enough) then
-        return p, framing
-      end
+    for _, framing in ipairs(framings) do -- an empty batch proves nothing: zeros would be many of them
+      local some = plausible(s, p, framing) and size_at(s, p, framing) > PREFIX[framing]
+      if some and follow(s, p, framing) and proof(s, p, framing, fits, enough) then return p, framing end
     end
   end
 end
@@ -4437,7 +4479,7 @@ end
 
 -- What could not be read of a message: shown on its bytes, and the message told as far as it goes.
 function show_fault(root, wrong, e, cut)
-  local v, kind = OPEN, wrong.kind
+  local v, kind = OPEN or open({record = "unknown", start = wrong.at}), wrong.kind
   if cut and CUT[kind] then kind = cut end
   if v.record == "unknown" then v.item = add(root, F["unknown"], range(TVB, wrong.at, e - wrong.at)) end
   v.fault = kind
@@ -4559,7 +4601,7 @@ function show_batch(tree, entry, p, e, prefix, link, direction, framing)
     mode = mode_of(link, direction, framing)
     entry.mode = mode
     local most = link.handshake and link.session.batch_size
-    if most and e - p - prefix > most then entry.too_large = most end
+    if most and e - p - prefix > most and not entry.undecoded then entry.too_large = most end
     if batch.carries and late(link) then entry.late = true end
   end
   if mode.src then generated(root, F["srczid"], mode.src) end
@@ -4584,6 +4626,7 @@ function begin(pinfo, tree)
   if private[NAME] == nil then
     private[NAME] = "seen"
     forget_story()
+    forget_records()
     local first = not pinfo.visited
     VISIT.number, VISIT.first, VISIT.calls = pinfo.number, first, 0
     VISIT.kept = not (ONE_PASS and first and tree.visible)
@@ -4646,7 +4689,7 @@ local function learn_locators(locators)
     local kind, port = string.match(locator, "^(%a+)/.+:(%d+)")
     if port then
       local ports = (kind == "udp" or kind == "quic") and PORTS.udp or PORTS.tcp
-      ports[tonumber(port)] = true
+      ports[tonumber(port)] = ports[tonumber(port)] or "announced"
     end
   end
 end
@@ -4766,15 +4809,21 @@ end
 
 -- Whether bytes that begin a segment begin a batch, as far as they can tell.
 local function begins_batch(link, direction, s)
-  local framing, size, no_size = next_batch(link, direction, s, 0)
+  local p = 0
+  local framing, size, no_size = next_batch(link, direction, s, p)
+  while framing == "plain" and size == 2 and p < 2 * MAX_EMPTY do -- empty batches prove nothing
+    p = p + 2
+    framing, size, no_size = next_batch(link, direction, s, p)
+  end
   if not size or no_size then return not no_size end
   if framing == "plain" then
-    local verdict = goes_on(link, direction, s, 0)
-    if verdict == 1 or verdict == 0 and (size <= #s or size < 4096) then return true end -- others are short
-  elseif plausible(s, 0, framing) ~= false then
+    if size == 2 then return false end
+    local verdict = goes_on(link, direction, s, p)
+    if verdict == 1 or verdict == 0 and (p + size <= #s or size < 4096) then return true end -- others are short
+  elseif plausible(s, p, framing) ~= false then
     return true
   end
-  return size <= #s and follow(s, size, framing)
+  return p + size <= #s and follow(s, p + size, framing)
 end
 
 -- What came back is what was asked for: the same bytes, and more.
@@ -4951,11 +5000,18 @@ local function decide(holder, state, s, known)
   return true
 end
 
+-- True when an INIT syn begins another connection between the same ends.
+local function begins_again(holder, direction, s)
+  if byte(s, 3) % 64 ~= 1 or byte(s, 4) ~= VERSION_BYTE then return false end
+  local link = holder.link
+  return holder.other or link and (link.zids[direction] or link.switched[1] or link.switched[2] or link.closed)
+end
+
 -- Bytes of a stream. ``known``: on a port of Zenoh. Returns how many are ours, 0 for none.
 function dissect_stream(tvb, pinfo, tree, kind, known)
   local n = tvb:len()
+  if n == 0 or HANDING then return 0 end
   local holder, direction = holder_of(pinfo, kind)
-  if n == 0 or holder.other and not known then return 0 end
   local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
@@ -4968,9 +5024,9 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
   end
   local missing = tvb:reported_len() - n
   local first = size_at(s, 0, "plain")
-  if first and first > 4 and first <= n and new_handshake(holder.link, s, 2) and opens(s, 2, first) then
-    close_link(holder.link)
-    holder.link, holder.streams = nil, {{}, {}}
+  if first and first > 4 and first <= n and begins_again(holder, direction, s) and opens(s, 2, first) then
+    if holder.link then close_link(holder.link) end
+    holder.link, holder.other, holder.streams = nil, false, {{}, {}}
   end
   if not holder.link then
     local answer = not holder.other and decide(holder, holder.streams[direction], s, known)
@@ -4978,7 +5034,7 @@ function dissect_stream(tvb, pinfo, tree, kind, known)
       holder.other = true
       return 0
     elseif answer == nil then
-      if pinfo.can_desegment == 0 or missing > 0 then return 0 end
+      if known ~= true or pinfo.can_desegment == 0 or missing > 0 then return 0 end
       pinfo.desegment_offset, pinfo.desegment_len = 0, DESEGMENT_ONE_MORE_SEGMENT
       holder.streams[direction].asked = {length = n, head = sub(s, 1, min(n, 64))}
       return n
@@ -5085,9 +5141,9 @@ local function datagram_link(pinfo)
 end
 
 function dissect_datagram(tvb, pinfo, tree, known, scouting)
-  local visit = begin(pinfo, tree)
   local n = tvb:len()
-  if n == 0 then return 0 end
+  if n == 0 or HANDING then return 0 end
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
@@ -5125,9 +5181,9 @@ end
 
 -- A message of a WebSocket is a batch without size; the stream keeps order.
 function dissect_websocket(tvb, pinfo, tree)
-  local visit = begin(pinfo, tree)
   local n = tvb:len()
-  if n == 0 then return 0 end
+  if n == 0 or HANDING then return 0 end
+  local visit = begin(pinfo, tree)
   local s = tvb:raw(0, n)
   B, TVB = s, tvb
   if not visit.first then
@@ -5192,6 +5248,7 @@ end
 
 -- Frames as they are on the line: COBS, each ended by a zero byte. A zero byte alone is an idle line.
 function dissect_serial(tvb, pinfo, tree)
+  if HANDING then return 0 end
   local visit = begin(pinfo, tree)
   local n = tvb:len()
   local wire = tvb:raw(0, n)
@@ -5332,6 +5389,7 @@ local function bind(table_name, ports, entry)
   local found = dissector_table(table_name)
   if not found then return end
   local before = BOUND[table_name .. entry.name]
+  if before == ports then return end -- what the user decides about these ports stays
   if before then found:remove(before, entry) end
   if ports ~= "" then found:add(ports, entry) end
   BOUND[table_name .. entry.name] = ports
@@ -5395,7 +5453,7 @@ for _, entry in ipairs(TABLES) do
     function listener.draw() io.write(write()) end
   end)
   if gui_enabled() then
-    register_menu("Zenoh/" .. title, function()
+    register_menu(TITLE .. "/" .. title, function()
       local window_of = TextWindow.new("Zenoh: " .. title)
       window_of:set(write())
       window_of:add_button("Refresh", function() window_of:set(write()) end)

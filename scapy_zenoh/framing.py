@@ -39,6 +39,7 @@ PREFIX = {"plain": 2, "compressed": 2, "lowlatency": 4}
 #: The end of a low-latency stream: a CLOSE in an ordinary batch, with a batch header if compression was agreed too.
 LAST_CLOSE = {b"\x02\x00\x03": "plain", b"\x03\x00\x00\x03": "compressed"}
 
+MAX_EMPTY = 4  # empty batches in a row; nodes send one at a time
 MAX_UNIT = 1 << 17  # no low-latency unit is larger than a batch; anything above is no size
 
 #: How much a batch of each kind proves.
@@ -161,7 +162,7 @@ def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enoug
 
     Two good ones are, or one whose numbers go on from what was seen, or one that ends with the stream.
     """
-    shown = Proof(fits)
+    shown, empty = Proof(fits), 0
     while shown.points < enough or not (shown.batches >= 2 or shown.continues):
         size = size_at(data, pos, framing)
         if size is None or pos + size > len(data):
@@ -169,8 +170,10 @@ def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enoug
         if size > PREFIX[framing]:
             if not shown.add(BATCH[framing](data[pos : pos + size])):
                 return False
-        elif framing != "plain":
+        elif framing != "plain" or empty == MAX_EMPTY:
             return False
+        else:
+            empty += 1
         pos += size
         if pos == len(data):
             break
@@ -188,7 +191,8 @@ def find(
     """The first position from which batches can be followed, and their framing. ``final``: no more bytes will come."""
     for pos in range(len(data)):
         for framing in framings:
-            if plausible(data, pos, framing) and follow(data, pos, framing):
+            empty = size_at(data, pos, framing) == PREFIX[framing]  # proves nothing: zeros would be many of them
+            if not empty and plausible(data, pos, framing) and follow(data, pos, framing):
                 if proof(data, pos, framing, fits, enough, final):
                     return pos, framing
     return None
