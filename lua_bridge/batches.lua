@@ -1,4 +1,4 @@
--- For the other parts: VISIT new_tvb show_fault mark_of show_batch begin remember_call remember remembered
+-- For the other parts: new_tvb show_fault mark_of show_batch begin remember_call remember remembered
 --   forget_packets
 --
 -- Showing a batch, and remembering what was decided about each packet.
@@ -156,7 +156,7 @@ end
 -- What was decided about packets ------------------------------------------------------------------
 
 local HISTORY = {} -- calls by packet
-VISIT = {} -- the packet being dissected: its number, whether it is its first visit, how many calls are repeated
+local VISIT = {} -- the packet being dissected: its number, whether it is its first visit, how many calls are repeated
 
 -- In one pass tshark shows a packet when it first sees it, and never sees it again; all other programs read the file
 -- first and show packets later. So what was decided need not be kept: memory does not grow with the capture, and the

@@ -121,15 +121,14 @@ local function lookup(owner, scope, suffix)
   if key then return key.name .. (suffix or ""), key.frame end
 end
 
--- The key expression of scope and suffix, and the packet that declared the scope.
-local function resolve(link, direction, scope, suffix, mapping)
-  if not scope then return nil end
-  if scope == 0 then return suffix or "" end
+-- What the number in a message stands for, by whose table it is from (flag M); nil when that was not seen.
+local function declared(batch, scope, mapping)
+  local direction = batch.direction
   if mapping == 0 then
-    if link.multicast then return nil end
+    if batch.link.multicast then return nil end
     direction = 3 - direction
   end
-  return lookup(side(link, direction), scope, suffix)
+  return side(batch.link, direction).keys[scope]
 end
 
 -- DECLARE KEYEXPR does not say whose table its scope is from: the receiver's, else the sender's.
@@ -297,8 +296,8 @@ local function keyed(batch, v, holder)
   holder = holder or v
   if not holder.scope or holder.N == 1 and not holder.suffix then return nil end -- not all of it could be read
   if holder.scope == 0 then return {key = holder.suffix or ""} end
-  local key, frame = resolve(batch.link, batch.direction, holder.scope, holder.suffix, holder.M)
-  if key then return {key = key, declared_in = frame} end
+  local key = declared(batch, holder.scope, holder.M)
+  if key then return {key = key.name .. (holder.suffix or ""), declared_in = key.frame} end
   return with_note(nil, "unresolved_key", tostring(holder.scope))
 end
 
@@ -306,9 +305,7 @@ end
 function LEARN.push(batch, v)
   local scope, suffix = v.scope, v.suffix
   if scope == 0 or not scope or v.N == 1 and not suffix then return nil end -- the suffix is the key
-  local direction = batch.direction
-  if v.M == 0 then direction = not batch.link.multicast and 3 - direction end
-  local key = direction and side(batch.link, direction).keys[scope]
+  local key = declared(batch, scope, v.M)
   if not key then return with_note(nil, "unresolved_key", tostring(scope)) end
   suffix = suffix or ""
   local facts = key.facts[suffix]
@@ -328,7 +325,7 @@ function LEARN.request(batch, v)
   local before = own.queries[v.request_id]
   if not before and own.open_queries >= MAX_REQUESTS then return with_note(facts, "limit", "too many open requests") end
   if not before then own.open_queries = own.open_queries + 1 end
-  local query = {frame = batch.frame, time = batch.time, key = facts and facts.key}
+  local query = {frame = batch.frame, time = batch.time}
   own.queries[v.request_id] = query
   facts = facts or {}
   facts.query, facts.asks = query, true

@@ -2,7 +2,7 @@
 --
 -- Which link a packet belongs to, and which ports are Zenoh's.
 
-PORTS = {tcp = {}, udp = {}, scouting = {}} -- from preferences, and from what nodes say of themselves
+PORTS = {tcp = {}, udp = {}} -- from preferences, and from what nodes say of themselves
 LINKS = {} -- by ends
 
 function known_port(pinfo, ports)

@@ -41,11 +41,9 @@ proto.experts = EXPERTS
 
 -- Preferences ------------------------------------------------------------------------------------
 
-local TCP_DEFAULT, UDP_DEFAULT, SCOUTING_DEFAULT = "7447", "7447", "7446"
-
-proto.prefs.tcp_ports = Pref.range("TCP ports", TCP_DEFAULT, "Read as Zenoh, also inside TLS and WebSocket", 65535)
-proto.prefs.udp_ports = Pref.range("UDP ports", UDP_DEFAULT, "Read as Zenoh", 65535)
-proto.prefs.scouting_ports = Pref.range("Scouting ports", SCOUTING_DEFAULT, "UDP ports of SCOUT and HELLO", 65535)
+proto.prefs.tcp_ports = Pref.range("TCP ports", "7447", "Read as Zenoh, also inside TLS and WebSocket", 65535)
+proto.prefs.udp_ports = Pref.range("UDP ports", "7447", "Read as Zenoh", 65535)
+proto.prefs.scouting_ports = Pref.range("Scouting ports", "7446", "UDP ports of SCOUT and HELLO", 65535)
 proto.prefs.heuristics = Pref.bool("Find Zenoh on other ports", true,
   "By its handshake, by HELLO, and on the ports that nodes announce")
 proto.prefs.payload_limit = Pref.uint("Longest payload handed on", 65536,
@@ -82,13 +80,8 @@ function tls_entry.dissector(tvb, pinfo, tree)
   return dissect_stream(tvb, pinfo, tree, "tls", true)
 end
 
-function websocket_entry.dissector(tvb, pinfo, tree)
-  return dissect_websocket(tvb, pinfo, tree)
-end
-
-function serial_entry.dissector(tvb, pinfo, tree)
-  return dissect_serial(tvb, pinfo, tree)
-end
+websocket_entry.dissector = dissect_websocket
+serial_entry.dissector = dissect_serial
 
 -- Ports: those of the preferences take the place of those before.
 
@@ -112,7 +105,7 @@ end
 local function bind_all()
   local prefs = proto.prefs
   local tcp, udp, scouting = tostring(prefs.tcp_ports), tostring(prefs.udp_ports), tostring(prefs.scouting_ports)
-  PORTS.tcp, PORTS.udp, PORTS.scouting = port_set(tcp), port_set(udp), port_set(scouting)
+  PORTS.tcp, PORTS.udp = port_set(tcp), port_set(udp)
   bind("tcp.port", tcp, proto)
   bind("udp.port", udp, proto)
   bind("udp.port", scouting, scouting_entry)

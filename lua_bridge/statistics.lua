@@ -2,15 +2,14 @@
 --
 -- Counting: what tshark -z and the Tools menu show. Everything is counted once, when a packet is first read.
 
-local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
-
 local MAX_COUNTED = 100000
-local counted_keys = 0
+local COUNTS, counted_keys
 
 function forget_counts()
-  COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
-  counted_keys = 0
+  COUNTS, counted_keys = {messages = 0, kinds = {}, keys = {}, queries = {}, faults = {}}, 0
 end
+
+forget_counts()
 
 local function count_key(key, v)
   local row = COUNTS.keys[key]

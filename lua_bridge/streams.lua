@@ -38,10 +38,7 @@ local function goes_on(link, direction, s, p)
   if not plausible_header(x) then return -1 end
   local kind = x % 32
   if kind ~= 5 and kind ~= 6 then return 0 end
-  local b = B
-  B = s
   local _, _, lo, hi = pcall(halves, p + 3, #s, 64)
-  B = b
   local own, size = side(link, direction), link.session.mask + 1
   if not hi or hi > 0 then return 0 end
   if own.initial_sn and (lo - own.initial_sn) % size <= WINDOW then return 1 end -- a lane of its own

@@ -3361,15 +3361,14 @@ local count_message, forget_counts, TABLES
 do
 -- Counting: what tshark -z and the Tools menu show. Everything is counted once, when a packet is first read.
 
-local COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
-
 local MAX_COUNTED = 100000
-local counted_keys = 0
+local COUNTS, counted_keys
 
 function forget_counts()
-  COUNTS = {messages = 0, bytes = 0, kinds = {}, keys = {}, queries = {}, faults = {}}
-  counted_keys = 0
+  COUNTS, counted_keys = {messages = 0, kinds = {}, keys = {}, queries = {}, faults = {}}, 0
 end
+
+forget_counts()
 
 local function count_key(key, v)
   local row = COUNTS.keys[key]
@@ -3752,15 +3751,14 @@ local function lookup(owner, scope, suffix)
   if key then return key.name .. (suffix or ""), key.frame end
 end
 
--- The key expression of scope and suffix, and the packet that declared the scope.
-local function resolve(link, direction, scope, suffix, mapping)
-  if not scope then return nil end
-  if scope == 0 then return suffix or "" end
+-- What the number in a message stands for, by whose table it is from (flag M); nil when that was not seen.
+local function declared(batch, scope, mapping)
+  local direction = batch.direction
   if mapping == 0 then
-    if link.multicast then return nil end
+    if batch.link.multicast then return nil end
     direction = 3 - direction
   end
-  return lookup(side(link, direction), scope, suffix)
+  return side(batch.link, direction).keys[scope]
 end
 
 -- DECLARE KEYEXPR does not say whose table its scope is from: the receiver's, else the sender's.
@@ -3928,8 +3926,8 @@ local function keyed(batch, v, holder)
   holder = holder or v
   if not holder.scope or holder.N == 1 and not holder.suffix then return nil end -- not all of it could be read
   if holder.scope == 0 then return {key = holder.suffix or ""} end
-  local key, frame = resolve(batch.link, batch.direction, holder.scope, holder.suffix, holder.M)
-  if key then return {key = key, declared_in = frame} end
+  local key = declared(batch, holder.scope, holder.M)
+  if key then return {key = key.name .. (holder.suffix or ""), declared_in = key.frame} end
   return with_note(nil, "unresolved_key", tostring(holder.scope))
 end
 
@@ -3937,9 +3935,7 @@ end
 function LEARN.push(batch, v)
   local scope, suffix = v.scope, v.suffix
   if scope == 0 or not scope or v.N == 1 and not suffix then return nil end -- the suffix is the key
-  local direction = batch.direction
-  if v.M == 0 then direction = not batch.link.multicast and 3 - direction end
-  local key = direction and side(batch.link, direction).keys[scope]
+  local key = declared(batch, scope, v.M)
   if not key then return with_note(nil, "unresolved_key", tostring(scope)) end
   suffix = suffix or ""
   local facts = key.facts[suffix]
@@ -3959,7 +3955,7 @@ function LEARN.request(batch, v)
   local before = own.queries[v.request_id]
   if not before and own.open_queries >= MAX_REQUESTS then return with_note(facts, "limit", "too many open requests") end
   if not before then own.open_queries = own.open_queries + 1 end
-  local query = {frame = batch.frame, time = batch.time, key = facts and facts.key}
+  local query = {frame = batch.frame, time = batch.time}
   own.queries[v.request_id] = query
   facts = facts or {}
   facts.query, facts.asks = query, true
@@ -4456,8 +4452,8 @@ end
 
 -- === batches.lua =========================================================================================
 
-local VISIT, new_tvb, show_fault, mark_of, show_batch, begin, remember_call, remember
-local remembered, forget_packets
+local new_tvb, show_fault, mark_of, show_batch, begin, remember_call, remember, remembered
+local forget_packets
 do
 -- Showing a batch, and remembering what was decided about each packet.
 
@@ -4614,7 +4610,7 @@ end
 -- What was decided about packets ------------------------------------------------------------------
 
 local HISTORY = {} -- calls by packet
-VISIT = {} -- the packet being dissected: its number, whether it is its first visit, how many calls are repeated
+local VISIT = {} -- the packet being dissected: its number, whether it is its first visit, how many calls are repeated
 
 -- In one pass tshark shows a packet when it first sees it, and never sees it again; all other programs read the file
 -- first and show packets later. So what was decided need not be kept: memory does not grow with the capture, and the
@@ -4676,7 +4672,7 @@ local PORTS, LINKS, known_port, ends_of, holder_of, become_zenoh, new_handshake,
 do
 -- Which link a packet belongs to, and which ports are Zenoh's.
 
-PORTS = {tcp = {}, udp = {}, scouting = {}} -- from preferences, and from what nodes say of themselves
+PORTS = {tcp = {}, udp = {}} -- from preferences, and from what nodes say of themselves
 LINKS = {} -- by ends
 
 function known_port(pinfo, ports)
@@ -4779,10 +4775,7 @@ local function goes_on(link, direction, s, p)
   if not plausible_header(x) then return -1 end
   local kind = x % 32
   if kind ~= 5 and kind ~= 6 then return 0 end
-  local b = B
-  B = s
   local _, _, lo, hi = pcall(halves, p + 3, #s, 64)
-  B = b
   local own, size = side(link, direction), link.session.mask + 1
   if not hi or hi > 0 then return 0 end
   if own.initial_sn and (lo - own.initial_sn) % size <= WINDOW then return 1 end -- a lane of its own
@@ -5327,11 +5320,9 @@ proto.experts = EXPERTS
 
 -- Preferences ------------------------------------------------------------------------------------
 
-local TCP_DEFAULT, UDP_DEFAULT, SCOUTING_DEFAULT = "7447", "7447", "7446"
-
-proto.prefs.tcp_ports = Pref.range("TCP ports", TCP_DEFAULT, "Read as Zenoh, also inside TLS and WebSocket", 65535)
-proto.prefs.udp_ports = Pref.range("UDP ports", UDP_DEFAULT, "Read as Zenoh", 65535)
-proto.prefs.scouting_ports = Pref.range("Scouting ports", SCOUTING_DEFAULT, "UDP ports of SCOUT and HELLO", 65535)
+proto.prefs.tcp_ports = Pref.range("TCP ports", "7447", "Read as Zenoh, also inside TLS and WebSocket", 65535)
+proto.prefs.udp_ports = Pref.range("UDP ports", "7447", "Read as Zenoh", 65535)
+proto.prefs.scouting_ports = Pref.range("Scouting ports", "7446", "UDP ports of SCOUT and HELLO", 65535)
 proto.prefs.heuristics = Pref.bool("Find Zenoh on other ports", true,
   "By its handshake, by HELLO, and on the ports that nodes announce")
 proto.prefs.payload_limit = Pref.uint("Longest payload handed on", 65536,
@@ -5368,13 +5359,8 @@ function tls_entry.dissector(tvb, pinfo, tree)
   return dissect_stream(tvb, pinfo, tree, "tls", true)
 end
 
-function websocket_entry.dissector(tvb, pinfo, tree)
-  return dissect_websocket(tvb, pinfo, tree)
-end
-
-function serial_entry.dissector(tvb, pinfo, tree)
-  return dissect_serial(tvb, pinfo, tree)
-end
+websocket_entry.dissector = dissect_websocket
+serial_entry.dissector = dissect_serial
 
 -- Ports: those of the preferences take the place of those before.
 
@@ -5398,7 +5384,7 @@ end
 local function bind_all()
   local prefs = proto.prefs
   local tcp, udp, scouting = tostring(prefs.tcp_ports), tostring(prefs.udp_ports), tostring(prefs.scouting_ports)
-  PORTS.tcp, PORTS.udp, PORTS.scouting = port_set(tcp), port_set(udp), port_set(scouting)
+  PORTS.tcp, PORTS.udp = port_set(tcp), port_set(udp)
   bind("tcp.port", tcp, proto)
   bind("udp.port", udp, proto)
   bind("udp.port", scouting, scouting_entry)

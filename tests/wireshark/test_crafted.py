@@ -193,6 +193,25 @@ def test_payload_that_leads_back_here_is_left_alone(tmp_path: Path) -> None:
     assert found == [["a,b"]]
 
 
+def test_serial_line_in_a_user_link_type(tmp_path: Path) -> None:
+    """Connecting, KEEP_ALIVE, CLOSE, an idle line, and a frame whose checksum is wrong."""
+    wires = ["0201010101010101 00", "0203010101010101 00", "01020106 04ba6c6af8 00", "0102020203 05ec577bf8 00", "00",
+             "01020106 04ba6c6af9 00"]  # fmt: skip
+    path = tmp_path / "line.pcap"
+    path.write_bytes(pcap([record(10**18 + i, bytes.fromhex(wire)) for i, wire in enumerate(wires)], 147, nano=True))
+    option = 'uat:user_dlts:"User 0 (DLT=147)","zenoh_serial","0","","0",""'
+    found = fields(path, "serial.init", "serial.ack", "msg", options=("-o", option, "-e", "zenoh.fault.bad_checksum"))
+    assert [row[:3] for row in found] == [
+        ["1", "0", ""],
+        ["1", "1", ""],
+        ["0", "0", "keep_alive"],
+        ["0", "0", "close"],
+        ["0", "0", "keep_alive"],
+    ]
+    assert [bool(row[3]) for row in found] == [False] * 4 + [True]
+    assert "serial INIT+ACK" in tshark(path, "-o", option)
+
+
 # --- hostile bytes ------------------------------------------------------------------------------
 
 
