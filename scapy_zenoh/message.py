@@ -422,6 +422,11 @@ class MessageList(InnerList):
         return None
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, list[Any]]:
+        if Record.compiled:
+            from scapy_zenoh.compiled import messages as read_all  # without a copy of the rest for each message
+
+            found, end = read_all(self, s, 0, len(s), pkt)
+            return s[end:], found
         messages: list[Packet] = []
         while s:
             cls = self.pick(s)
