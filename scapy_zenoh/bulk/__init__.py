@@ -1,0 +1,1 @@
+"""Captures read in blocks of arrays, by compiled functions: for recordings of many gigabytes."""
