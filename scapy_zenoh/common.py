@@ -1,8 +1,8 @@
-"""Groups of fields that several messages share, and the texts people use for them."""
+"""Groups of fields that several messages share."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, ClassVar
 
 from scapy_zenoh.enums import Encoding, Mapping, WhatAmI
@@ -24,8 +24,8 @@ from scapy_zenoh.fields import (
     opt,
     vle_bits,
 )
+from scapy_zenoh.values import encoding_from_text, encoding_to_text, ntp64_of, ntp64_to_text
 
-PROTOCOL_VERSION = 9
 DEFAULT_ZID = "1"
 
 # --- ids ----------------------------------------------------------------------------------------
@@ -59,34 +59,7 @@ def wire_expr() -> list[Any]:
     return [VLEField("scope", 0, bits=16), *opt(When("N"), *counted("suffix", bits=16, text=True))]
 
 
-def key_text(scope: int, suffix: str | None) -> str:
-    """A wire expression as people write it when the number cannot be resolved: ``demo/a``, ``#3/x``."""
-    return (f"#{int(scope)}" if scope else "") + (suffix or "")
-
-
 # --- timestamps ---------------------------------------------------------------------------------
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def ntp64_to_ns(ntp: int) -> int:
-    """Nanoseconds since 1970 of an NTP64 value (seconds in the high half, fraction in the low), rounded down."""
-    return (ntp >> 32) * 10**9 + ((ntp & 0xFFFFFFFF) * 10**9 >> 32)
-
-
-def ntp64_to_text(ntp: int) -> str:
-    """An NTP64 value as UTC time."""
-    ns = ntp64_to_ns(ntp)
-    moment = _EPOCH + timedelta(seconds=ns // 10**9)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
-
-
-def ntp64_of(moment: datetime) -> int:
-    """The NTP64 value of a moment; one without a time zone is taken as UTC."""
-    delta = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - _EPOCH
-    micros = (delta.days * 86400 + delta.seconds) * 10**6 + delta.microseconds
-    seconds, fraction = divmod(micros, 10**6)
-    return seconds << 32 | -(-(fraction << 32) // 10**6)  # rounded up, so that the microsecond comes back
 
 
 class Ntp64Field(VLEField):
@@ -121,27 +94,6 @@ def encoding(condition: Expr | None = None) -> list[Any]:
     with_schema = When("S") if condition is None else condition & When("S")
     fields = number if condition is None else opt(condition, *number)
     return [*fields, *opt(with_schema, *counted("schema", bits=8, text=True, lax=True))]
-
-
-def encoding_to_text(number: int | None, schema: str | None) -> str:
-    """Id and schema as Zenoh prints them: ``text/plain;utf-8``."""
-    number = number or 0
-    if number == Encoding.CUSTOM and schema is not None:
-        return schema
-    text = Encoding.labels().get(number, f"unknown({int(number)})")
-    return text if schema is None else f"{text};{schema}"
-
-
-def encoding_from_text(text: str) -> tuple[int, str | None]:
-    """Id and schema of an encoding given as text; a text nobody knows is a custom encoding."""
-    name, separator, rest = text.partition(";")
-    schema = rest if separator else None
-    for number, label in Encoding.labels().items():
-        if name == label and number != Encoding.CUSTOM:
-            return number, schema
-    if name.startswith("unknown(") and name.endswith(")") and name[8:-1].isdigit():
-        return int(name[8:-1]), schema
-    return int(Encoding.CUSTOM), text
 
 
 class EncodingText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scapy_zenoh.common import key_text, wire_expr, wire_expr_flags
+from scapy_zenoh.common import wire_expr, wire_expr_flags
 from scapy_zenoh.enums import DeclareId, Mapping
 from scapy_zenoh.expr import When
 from scapy_zenoh.extension import (
@@ -28,6 +28,7 @@ from scapy_zenoh.fields import (
     vle_bits,
 )
 from scapy_zenoh.message import DECLARATION, Message
+from scapy_zenoh.values import key_text
 
 
 class ZenohExtQueryableInfo(Extension):

@@ -17,7 +17,6 @@ from scapy.config import conf
 from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet, bind_bottom_up, bind_top_down
 
-from scapy_zenoh.common import PROTOCOL_VERSION
 from scapy_zenoh.enums import TransportId
 from scapy_zenoh.expr import Expr, From
 from scapy_zenoh.fault import FaultKind, WireFault
@@ -45,13 +44,7 @@ from scapy_zenoh.transport import (
     ZenohTransportOam,
     told,
 )
-
-TCP_PORTS = (7447,)
-UDP_PORTS = (7447,)
-SCOUTING_PORTS = (7446,)
-
-#: No batch is larger, also after decompression.
-MAX_BATCH = 65535
+from scapy_zenoh.values import MAX_BATCH, PROTOCOL_VERSION, SCOUTING_PORTS, TCP_PORTS, UDP_PORTS
 
 
 class _Carrier(Record):

@@ -7,7 +7,6 @@ from typing import Any
 from scapy_zenoh.common import (
     counted_zid,
     entity_id,
-    key_text,
     locators,
     timestamp,
     wire_expr,
@@ -54,6 +53,7 @@ from scapy_zenoh.fields import (
     vle_bits,
 )
 from scapy_zenoh.message import DECLARATION, NETWORK, Message, Record, RecordList
+from scapy_zenoh.values import key_text
 
 # --- extensions ---------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from scapy.packet import Packet
 
-from scapy_zenoh.common import ntp64_to_ns
 from scapy_zenoh.data import (
     ZenohDel,
     ZenohErr,
@@ -74,6 +73,7 @@ from scapy_zenoh.transport import (
     ZenohOpen,
     ZenohTransportOam,
 )
+from scapy_zenoh.values import ntp64_to_ns
 
 DEFAULT_PRIORITY = 5
 

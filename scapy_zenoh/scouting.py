@@ -6,7 +6,7 @@ from typing import Any
 
 from scapy.config import conf
 
-from scapy_zenoh.common import PROTOCOL_VERSION, locators, whatami_and_zid
+from scapy_zenoh.common import locators, whatami_and_zid
 from scapy_zenoh.enums import ScoutingId, WhatAmI, WhatAmIBit
 from scapy_zenoh.expr import From, When
 from scapy_zenoh.extension import ExtChain, ExtTable
@@ -22,6 +22,7 @@ from scapy_zenoh.fields import (
     opt,
 )
 from scapy_zenoh.message import SCOUTING, Message
+from scapy_zenoh.values import PROTOCOL_VERSION
 
 #: Nothing is defined, and nodes skip whatever comes.
 SCOUTING_EXTENSIONS = ExtTable(lenient=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scapy_zenoh.common import PROTOCOL_VERSION, whatami_and_zid
+from scapy_zenoh.common import whatami_and_zid
 from scapy_zenoh.enums import (
     CloseReason,
     ExtEncoding,
@@ -44,6 +44,7 @@ from scapy_zenoh.fields import (
     vle_bits,
 )
 from scapy_zenoh.message import NETWORK, TRANSPORT, Message, MessageList
+from scapy_zenoh.values import PROTOCOL_VERSION
 
 # --- extensions of the handshake ----------------------------------------------------------------
 

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from scapy_zenoh.common import encoding_from_text, encoding_to_text, ntp64_of, ntp64_to_ns, ntp64_to_text
 from scapy_zenoh.fault import FaultKind, WireFault
 from scapy_zenoh.primitives import VLE, vle_decode, vle_encode, zid_from_wire, zid_to_wire
+from scapy_zenoh.values import encoding_from_text, encoding_to_text, ntp64_of, ntp64_to_ns, ntp64_to_text
 
 INTEGERS = {
     0: "00",

@@ -13,12 +13,12 @@ from scapy_zenoh.capture import Packet
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
 from scapy_zenoh.follow.tape import End, Ends, Where
-from scapy_zenoh.link import SCOUTING_PORTS, TCP_PORTS, UDP_PORTS
 from scapy_zenoh.rows import Origin, Row, row_of
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, Tracker
 from scapy_zenoh.streams import Chunk, Closed, Opened, TcpStreams
 from scapy_zenoh.tls import Decryptor, Plain
+from scapy_zenoh.values import SCOUTING_PORTS, TCP_PORTS, UDP_PORTS
 
 #: Holes that are remembered one by one.
 MAX_GAPS = 1000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scapy_zenoh import framing as frames
-from scapy_zenoh.common import PROTOCOL_VERSION
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.follow.source import MessageSource, undecoded_of
 from scapy_zenoh.follow.tape import Ends, Tape, Where
@@ -14,6 +13,7 @@ from scapy_zenoh.session.tracker import Link
 from scapy_zenoh.streams import Chunk, Opened
 from scapy_zenoh.tls import Plain
 from scapy_zenoh.transport import ZenohInit
+from scapy_zenoh.values import PROTOCOL_VERSION
 from scapy_zenoh.websocket import UPGRADE_END, WebSocketReader
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from scapy_zenoh.common import encoding_from_text
 from scapy_zenoh.synthetic import wire
 from scapy_zenoh.synthetic.recorder import TcpLink, UdpLink
 from scapy_zenoh.synthetic.sender import Sender
 from scapy_zenoh.synthetic.shape import Shape
 from scapy_zenoh.synthetic.truth import Received
+from scapy_zenoh.values import encoding_from_text
 
 PRIORITY_NAMES = ("CONTROL", "REAL_TIME", "INTERACTIVE_HIGH", "INTERACTIVE_LOW", "DATA_HIGH", "DATA", "DATA_LOW",
                   "BACKGROUND")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scapy_zenoh.common import encoding_from_text
+from scapy_zenoh.values import encoding_from_text
 
 KEY_FORMS = ("text", "prefix", "declared", "mixed")
 STAMPS = ("none", "router", "source")

@@ -14,8 +14,9 @@ import lz4.block
 import pytest
 from cobs import cobs
 
-from scapy_zenoh.link import MAX_BATCH, ZenohCompressedBatch, serial_crc
+from scapy_zenoh.link import ZenohCompressedBatch, serial_crc
 from scapy_zenoh.primitives import zid_from_wire
+from scapy_zenoh.values import MAX_BATCH
 from tests.streams import units
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scapy_zenoh import parse, rebuild
-from scapy_zenoh.common import ntp64_to_ns
 from scapy_zenoh.synthetic import wire
+from scapy_zenoh.values import ntp64_to_ns
 
 B0B, ROUTER = wire.zid_bytes("b0b"), wire.zid_bytes("a1b2c3")
 COOKIE = bytes.fromhex("20f02b7cef7f637f2a9fc764e6eb1233c373da38591e540f1280e24851e8fbf302")

@@ -18,7 +18,7 @@ from scapy.fields import ConditionalField
 
 from scapy_zenoh import fields as wire
 from scapy_zenoh.capture import CaptureReader, Packet
-from scapy_zenoh.common import Ntp64Field, ntp64_to_ns
+from scapy_zenoh.common import Ntp64Field
 from scapy_zenoh.extension import ExtChain
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.follow import Follower
@@ -28,6 +28,7 @@ from scapy_zenoh.schema.names import filter_of, record_filter
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.streams import Closed
 from scapy_zenoh.tls import Decryptor
+from scapy_zenoh.values import ntp64_to_ns
 
 #: Packets of a capture that are compared; more of the same proves nothing more.
 MOST = 1000
