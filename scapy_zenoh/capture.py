@@ -11,14 +11,17 @@ import os
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socket import AF_INET, AF_INET6, inet_ntop
 from struct import Struct
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, TypeVar, cast
+
+T = TypeVar("T")
 
 CHUNK = 1 << 18  # bytes asked for at once
 MAX_RECORD = 1 << 24  # no packet is as long; a longer record means the file is damaged
+MAX_TIME = (1 << 63) - 1  # ns
 MAX_ADDRESSES = 1 << 16  # addresses whose text is remembered
 
 FRAGMENT_LIFETIME = 30 * 10**9  # ns; what Linux waits for the rest of a datagram
@@ -34,6 +37,8 @@ PCAP_MAGICS = {  # the first four bytes: byte order, ns per unit of the fraction
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
+
+BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}  # of a section of pcapng
 
 # Block types of pcapng (draft-ietf-opsawg-pcapng, section 4)
 SECTION, INTERFACE, PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 6
@@ -59,6 +64,21 @@ _UDP = Struct(">HHH").unpack_from
 _FRAGMENT = Struct(">BxHI").unpack_from
 
 
+# What can be wrong with a file
+CUT_FILE_HEADER = "the file header"
+CUT_PACKET_HEADER = "the header of packet {frame}"
+CUT_PACKET = "packet {frame}"
+CUT_BLOCK_HEADER = "the header of a block"
+CUT_BLOCK = "a block behind packet {frame}"
+PACKET_LENGTH = "packet {frame} cannot be {value} bytes long"
+NO_BYTE_ORDER = "a section header without byte order"
+BLOCK_LENGTH = "a block cannot be {value} bytes long"
+LENGTHS_DIFFER = "the two lengths of a block differ"
+SHORT_BLOCK = "a block is too short for its kind"
+PACKET_OVER_BLOCK = "packet {frame} is longer than its block"
+NO_INTERFACE = "packet {frame} is from interface {value}, which is not described"
+
+
 class CaptureError(Exception):
     """A file cannot be read (on): one line that names the file and what is wrong."""
 
@@ -81,12 +101,8 @@ class Packet(NamedTuple):
     flags: int
 
 
-class CaptureReader:
-    """The TCP and UDP packets of several files that are one recording in that order.
-
-    A source is a path, ``-`` for standard input, or a binary file object, which need not be seekable.
-    Iterating reads on; nothing is read before. After a CaptureError, iterating again goes on with the
-    next source.
+class Sources:
+    """What readers of captures share: the files, what is counted, and the way from a frame to TCP and UDP.
 
     ``packets`` counts every packet read so far, whatever it carries. ``bytes_read`` of ``total_bytes``
     (None when a source has no length) are those of the files, compressed or not. ``unknown_linktypes``
@@ -108,32 +124,20 @@ class CaptureReader:
         """How many IP fragments belong to datagrams that are not whole (yet)."""
         return self._fragments.lost + self._fragments.waiting
 
-    def __iter__(self) -> Iterator[Packet]:
+    def _each(self, read: Callable[[BinaryIO, str], Iterator[T]]) -> Iterator[T]:
+        """What ``read`` gives for each source that is left."""
         while self._sources:
             source = self._sources.popleft()
             path = _path_of(source)
             try:
                 if path is None:
                     file = cast(BinaryIO, source if not isinstance(source, (str, Path)) else sys.stdin.buffer)
-                    yield from self._read(file, _name_of(source))
+                    yield from read(file, _name_of(source))
                 else:
                     with open(path, "rb", buffering=0) as raw:
-                        yield from self._read(cast(BinaryIO, raw), path)
+                        yield from read(cast(BinaryIO, raw), path)
             except OSError as error:
                 raise CaptureError(f"{_name_of(source)}: {error.strerror or error}") from None
-
-    def _read(self, file: BinaryIO, name: str) -> Iterator[Packet]:
-        """The packets of one file."""
-        stream = _Stream(_unpacked(self._chunks(file), name), name)
-        stream.fill(0, 4)
-        magic = stream.buf[:4]
-        if not magic:
-            raise CaptureError(f"{name}: the file is empty")
-        if magic == PCAPNG_MAGIC:
-            return self._read_pcapng(stream)
-        if magic in PCAP_MAGICS:
-            return self._read_pcap(stream, *PCAP_MAGICS[magic])
-        raise CaptureError(f"{name}: not a capture file (it begins with {magic.hex(' ')})")
 
     def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
         """What a file holds. A pipe gives what it has, so that packets come out while it is written."""
@@ -141,105 +145,6 @@ class CaptureReader:
         while data := read(CHUNK):
             self.bytes_read += len(data)
             yield data
-
-    def _read_pcap(self, stream: _Stream, order: str, unit: int) -> Iterator[Packet]:
-        if not stream.fill(0, 24):
-            raise stream.cut("the file header", 0)
-        linktype = Struct(order + "I").unpack_from(stream.buf, 20)[0] & 0x03FFFFFF  # FCS bits above
-        header = Struct(order + "IIII").unpack_from
-        decode, capture = self._decode, os.path.basename(stream.name)
-        frame, pos = 0, 24
-        buf = stream.buf
-        while True:
-            if pos + 16 > len(buf):
-                enough, buf, pos = stream.fill(pos, 16), stream.buf, 0
-                if not enough:
-                    if buf:
-                        raise stream.cut(f"the header of packet {frame + 1}", 0)
-                    return
-            seconds, fraction, captured, length = header(buf, pos)
-            frame += 1
-            if captured > MAX_RECORD:
-                raise stream.damaged(f"packet {frame} cannot be {captured} bytes long", pos)
-            if pos + 16 + captured > len(buf):
-                enough, buf, pos = stream.fill(pos, 16 + captured), stream.buf, 0
-                if not enough:
-                    raise stream.cut(f"packet {frame}", 0)
-            start = pos + 16
-            pos = start + captured
-            self.packets += 1
-            time = seconds * 1_000_000_000 + fraction * unit
-            packet = decode(buf, start, pos, start + length, linktype, capture, frame, time)
-            if packet is not None:
-                yield packet
-
-    def _read_pcapng(self, stream: _Stream) -> Iterator[Packet]:
-        decode, capture = self._decode, os.path.basename(stream.name)
-        interfaces: list[_Interface] = []
-        header = enhanced = obsolete = word = Struct("<I").unpack_from  # set by the first block, a section header
-        order = "<"
-        frame, pos, time = 0, 0, 0
-        buf = stream.buf
-        while True:
-            if pos + 12 > len(buf):
-                enough, buf, pos = stream.fill(pos, 12), stream.buf, 0
-                if not enough:
-                    if buf:
-                        raise stream.cut("the header of a block", 0)
-                    return
-            if buf[pos : pos + 4] == PCAPNG_MAGIC:
-                order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(buf[pos + 8 : pos + 12], "")
-                if not order:
-                    raise stream.damaged("a section header without byte order", pos)
-                interfaces = []
-                header = Struct(order + "II").unpack_from
-                word = Struct(order + "I").unpack_from
-                enhanced = Struct(order + "IIIII").unpack_from
-                obsolete = Struct(order + "HHIIII").unpack_from
-            kind, size = header(buf, pos)
-            padded = size + 3 & ~3  # a few writers forget the padding in the length
-            if size < 12 or padded > MAX_RECORD:
-                raise stream.damaged(f"a block cannot be {size} bytes long", pos)
-            if pos + padded > len(buf):
-                enough, buf, pos = stream.fill(pos, padded), stream.buf, 0
-                if not enough:
-                    raise stream.cut(f"a block behind packet {frame}", 0)
-            body, end = pos + 8, pos + padded - 4
-            if word(buf, end)[0] != size:
-                raise stream.damaged("the two lengths of a block differ", pos)
-            pos = end + 4
-
-            if kind == ENHANCED_PACKET and end - body >= 20:
-                index, high, low, captured, length = enhanced(buf, body)
-                body += 20
-            elif kind == PACKET and end - body >= 20:
-                index, _, high, low, captured, length = obsolete(buf, body)
-                body += 20
-            elif kind == SIMPLE_PACKET and end - body >= 4:
-                index, length = 0, word(buf, body)[0]
-                body += 4
-                snaplen = interfaces[0].snaplen if interfaces else 0
-                captured = min(length, end - body, snaplen or length)
-            elif kind == INTERFACE and end - body >= 8:
-                interfaces.append(_interface(buf[body:end], order))
-                continue
-            elif kind in (ENHANCED_PACKET, PACKET, SIMPLE_PACKET, INTERFACE):
-                raise stream.damaged("a block is too short for its kind", body - 8)
-            else:
-                continue
-
-            frame += 1
-            if captured > end - body:
-                raise stream.damaged(f"packet {frame} is longer than its block", body)
-            if index >= len(interfaces):
-                raise stream.damaged(f"packet {frame} is from interface {index}, which is not described", body)
-            interface = interfaces[index]
-            if kind != SIMPLE_PACKET:  # which has no time: it keeps that of the packet before
-                time = (high << 32 | low) * interface.numerator // interface.denominator + interface.offset
-            self.packets += 1
-            packet = decode(buf, body, body + captured, body + length, interface.linktype, capture, frame, time)
-            if packet is not None:
-                yield packet
 
     def _decode(
         self, buf: bytes, at: int, end: int, wire_end: int, linktype: int, capture: str, frame: int, time: int
@@ -375,13 +280,158 @@ class CaptureReader:
         return text
 
 
-class _Stream:
+class CaptureReader(Sources):
+    """The TCP and UDP packets of several files that are one recording in that order.
+
+    A source is a path, ``-`` for standard input, or a binary file object, which need not be seekable.
+    Iterating reads on; nothing is read before. After a CaptureError, iterating again goes on with the
+    next source.
+    """
+
+    def __iter__(self) -> Iterator[Packet]:
+        return self._each(self._read)
+
+    def _read(self, file: BinaryIO, name: str) -> Iterator[Packet]:
+        """The packets of one file."""
+        stream = _Stream(unpacked(self._chunks(file), name), name)
+        stream.fill(0, 4)
+        magic = stream.buf[:4]
+        if magic == PCAPNG_MAGIC:
+            return self._read_pcapng(stream)
+        if magic in PCAP_MAGICS:
+            return self._read_pcap(stream, *PCAP_MAGICS[magic])
+        raise stream.strange(magic)
+
+    def _read_pcap(self, stream: _Stream, order: str, unit: int) -> Iterator[Packet]:
+        if not stream.fill(0, 24):
+            raise stream.cut(CUT_FILE_HEADER, 0)
+        linktype = Struct(order + "I").unpack_from(stream.buf, 20)[0] & 0x03FFFFFF  # FCS bits above
+        header = Struct(order + "IIII").unpack_from
+        decode, capture = self._decode, os.path.basename(stream.name)
+        frame, pos = 0, 24
+        buf = stream.buf
+        while True:
+            if pos + 16 > len(buf):
+                enough, buf, pos = stream.fill(pos, 16), stream.buf, 0
+                if not enough:
+                    if buf:
+                        raise stream.cut(CUT_PACKET_HEADER, 0, frame + 1)
+                    return
+            seconds, fraction, captured, length = header(buf, pos)
+            frame += 1
+            if captured > MAX_RECORD:
+                raise stream.damaged(PACKET_LENGTH, pos, frame, captured)
+            if pos + 16 + captured > len(buf):
+                enough, buf, pos = stream.fill(pos, 16 + captured), stream.buf, 0
+                if not enough:
+                    raise stream.cut(CUT_PACKET, 0, frame)
+            start = pos + 16
+            pos = start + captured
+            self.packets += 1
+            time = seconds * 1_000_000_000 + fraction * unit
+            packet = decode(buf, start, pos, start + length, linktype, capture, frame, time)
+            if packet is not None:
+                yield packet
+
+    def _read_pcapng(self, stream: _Stream) -> Iterator[Packet]:
+        decode, capture = self._decode, os.path.basename(stream.name)
+        interfaces: list[Interface] = []
+        header = enhanced = obsolete = word = Struct("<I").unpack_from  # set by the first block, a section header
+        order = "<"
+        frame, pos, time = 0, 0, 0
+        buf = stream.buf
+        while True:
+            if pos + 12 > len(buf):
+                enough, buf, pos = stream.fill(pos, 12), stream.buf, 0
+                if not enough:
+                    if buf:
+                        raise stream.cut(CUT_BLOCK_HEADER, 0)
+                    return
+            if buf[pos : pos + 4] == PCAPNG_MAGIC:
+                order = BYTE_ORDERS.get(buf[pos + 8 : pos + 12], "")
+                if not order:
+                    raise stream.damaged(NO_BYTE_ORDER, pos)
+                interfaces = []
+                header = Struct(order + "II").unpack_from
+                word = Struct(order + "I").unpack_from
+                enhanced = Struct(order + "IIIII").unpack_from
+                obsolete = Struct(order + "HHIIII").unpack_from
+            kind, size = header(buf, pos)
+            padded = size + 3 & ~3  # a few writers forget the padding in the length
+            if size < 12 or padded > MAX_RECORD:
+                raise stream.damaged(BLOCK_LENGTH, pos, frame, size)
+            if pos + padded > len(buf):
+                enough, buf, pos = stream.fill(pos, padded), stream.buf, 0
+                if not enough:
+                    raise stream.cut(CUT_BLOCK, 0, frame)
+            body, end = pos + 8, pos + padded - 4
+            if word(buf, end)[0] != size:
+                raise stream.damaged(LENGTHS_DIFFER, pos)
+            pos = end + 4
+
+            if kind == ENHANCED_PACKET and end - body >= 20:
+                index, high, low, captured, length = enhanced(buf, body)
+                body += 20
+            elif kind == PACKET and end - body >= 20:
+                index, _, high, low, captured, length = obsolete(buf, body)
+                body += 20
+            elif kind == SIMPLE_PACKET and end - body >= 4:
+                index, length = 0, word(buf, body)[0]
+                body += 4
+                snaplen = interfaces[0].snaplen if interfaces else 0
+                captured = min(length, end - body, snaplen or length)
+            elif kind == INTERFACE and end - body >= 8:
+                interfaces.append(read_interface(buf[body:end], order))
+                continue
+            elif kind in (ENHANCED_PACKET, PACKET, SIMPLE_PACKET, INTERFACE):
+                raise stream.damaged(SHORT_BLOCK, body - 8)
+            else:
+                continue
+
+            frame += 1
+            if captured > end - body:
+                raise stream.damaged(PACKET_OVER_BLOCK, body, frame)
+            if index >= len(interfaces):
+                raise stream.damaged(NO_INTERFACE, body, frame, index)
+            interface = interfaces[index]
+            if kind != SIMPLE_PACKET:  # which has no time: it keeps that of the packet before
+                time = interface.time(high << 32 | low)
+            self.packets += 1
+            packet = decode(buf, body, body + captured, body + length, interface.linktype, capture, frame, time)
+            if packet is not None:
+                yield packet
+
+
+class Window:
+    """The part of a file that is being looked at: where it is, and what is said when the file is wrong there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._start = 0  # where the part begins in the (unpacked) file
+
+    def strange(self, magic: bytes) -> CaptureError:
+        """The error for a file that begins with something else than a capture file does."""
+        if not magic:
+            return CaptureError(f"{self.name}: the file is empty")
+        return CaptureError(f"{self.name}: not a capture file (it begins with {magic.hex(' ')})")
+
+    def cut(self, what: str, pos: int, frame: int = 0) -> CaptureError:
+        """The error for a file that ends too early, in a piece that begins at ``pos``."""
+        what = what.format(frame=frame)
+        return CaptureError(f"{self.name}: the file ends in the middle of {what} (byte {self._start + pos})")
+
+    def damaged(self, what: str, pos: int, frame: int = 0, value: int = 0) -> CaptureError:
+        """The error for bytes that cannot be right."""
+        what = what.format(frame=frame, value=value)
+        return CaptureError(f"{self.name}: damaged at byte {self._start + pos}: {what}")
+
+
+class _Stream(Window):
     """The bytes of a file, of which ``buf`` holds the part that is being looked at."""
 
     def __init__(self, chunks: Iterator[bytes], name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.buf = b""
-        self._start = 0  # where buf begins in the (unpacked) file
         self._chunks = chunks
 
     def fill(self, pos: int, need: int) -> bool:
@@ -400,26 +450,22 @@ class _Stream:
             self.buf = b"".join(parts)
         return have >= need
 
-    def cut(self, what: str, pos: int) -> CaptureError:
-        """The error for a file that ends too early, in a piece that begins at ``pos``."""
-        return CaptureError(f"{self.name}: the file ends in the middle of {what} (byte {self._start + pos})")
 
-    def damaged(self, what: str, pos: int) -> CaptureError:
-        """The error for bytes that cannot be right."""
-        return CaptureError(f"{self.name}: damaged at byte {self._start + pos}: {what}")
-
-
-class _Interface(NamedTuple):
-    """An interface of a pcapng section; ns = ticks * numerator // denominator + offset."""
+class Interface(NamedTuple):
+    """An interface of a pcapng section."""
 
     linktype: int
     snaplen: int
-    numerator: int
-    denominator: int
-    offset: int
+    per_second: int  # ticks
+    offset: int  # ns
+
+    def time(self, ticks: int) -> int:
+        """Ns since 1970, in the range of 64 bits: more is damage, and would fit nowhere."""
+        time = ticks * 10**9 // self.per_second + self.offset
+        return time if -MAX_TIME <= time <= MAX_TIME else max(-MAX_TIME, min(time, MAX_TIME))
 
 
-def _interface(body: bytes, order: str) -> _Interface:
+def read_interface(body: bytes, order: str) -> Interface:
     """Read the body of an interface description block."""
     linktype, snaplen = Struct(order + "H2xI").unpack_from(body)
     resolution, offset = 6, 0
@@ -436,7 +482,7 @@ def _interface(body: bytes, order: str) -> _Interface:
             offset = Struct(order + "q").unpack(value)[0]
         at += 4 + (size + 3 & ~3)
     per_second = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
-    return _Interface(linktype, snaplen, 10**9, per_second, offset * 10**9)
+    return Interface(linktype, snaplen, per_second, offset * 10**9)
 
 
 class _Datagram:
@@ -538,20 +584,21 @@ class _Fragments:
         self.lost += datagram.fragments
 
 
-def _unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
+def unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The chunks themselves, or what they hold if they are compressed."""
     first = b""
     while len(first) < 4 and (chunk := next(chunks, b"")):
         first += chunk
     if first.startswith(GZIP_MAGIC):
-        yield from _gunzipped(_joined(first, chunks), name)
+        yield from _gunzipped(joined(first, chunks), name)
     elif first.startswith(ZSTD_MAGIC):
-        yield from _unzstd(_joined(first, chunks), name)
+        yield from _unzstd(joined(first, chunks), name)
     else:
-        yield from _joined(first, chunks)
+        yield from joined(first, chunks)
 
 
-def _joined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def joined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks with one before them, unless it is empty."""
     if first:
         yield first
     yield from rest
