@@ -1,79 +1,63 @@
 """Zenoh for Scapy: every message as a layer, dissected on TCP and UDP 7447 and UDP 7446.
 
 ``import scapy_zenoh`` binds the ports; ``bind(19999)`` adds another. ``parse`` and ``rebuild`` work on
-single messages.
+single messages. ``read_capture`` and ``to_table`` turn captures into tables.
+
+The import is cheap: Scapy and the message classes come with the first name that needs them, and the
+ports are bound as soon as the process has Scapy's TCP and UDP, however they got there. What reads
+captures into tables never needs Scapy.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import scapy.layers
-from scapy.config import conf
+from scapy_zenoh import binding
 
-from scapy_zenoh import (
-    common,
-    data,
-    declare,
-    enums,
-    extension,
-    link,
-    network,
-    scouting,
-    transport,
-)
-from scapy_zenoh.fault import Fault, FaultKind
-from scapy_zenoh.link import bind
-from scapy_zenoh.message import Malformed, Message, Record
-from scapy_zenoh.parsing import LAYERS, parse, rebuild
-from scapy_zenoh.primitives import VLE, WideText
-from scapy_zenoh.scapy_session import ZenohSession
+if TYPE_CHECKING:
+    from scapy_zenoh.layers import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-_LAYER_MODULES = (scouting, transport, network, declare, data, extension, link)
-
-# The classes are what people type; one list of them would only repeat their declarations.
-for _module in _LAYER_MODULES:
-    for _name, _value in vars(_module).items():
-        if _name.startswith("Zenoh"):
-            globals()[_name] = _value
-
-__all__ = [
-    "LAYERS",
-    "VLE",
-    "Fault",
-    "FaultKind",
-    "Malformed",
-    "Message",
-    "Record",
-    "WideText",
-    "ZenohSession",
-    "bind",
-    "common",
-    "enums",
-    "parse",
-    "rebuild",
-    "scapy_ext",
-]
-__all__ += sorted(name for name in globals() if name.startswith("Zenoh") and name not in __all__)
+#: Names that do without Scapy, and the modules they are in.
+_PLAIN = {
+    "Fault": "fault",
+    "FaultKind": "fault",
+    "VLE": "primitives",
+    "WideText": "primitives",
+    "read_capture": "tables",
+    "to_table": "tables",
+}
+#: Names of ``layers``, besides the classes called Zenoh-something. Any other name must not load it:
+#: pickle, for one, asks every module for the name of what it packs.
+_OF_LAYERS = ("LAYERS", "Malformed", "Message", "Record", "__all__", "bind", "parse", "rebuild", "scapy_ext")
 
 
-def _join_scapys_layers() -> None:
-    """List the classes where Scapy looks for layers: ``explore("zenoh")``, ``explore(scapy_zenoh)``."""
-    module = sys.modules[__name__]
-    scapy.layers.zenoh = module  # type: ignore[attr-defined]
-    ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
-    classes = [cls for name in ours for cls in conf.layers.ldict.pop(name)]
-    for name in ("zenoh", __name__):
-        sys.modules[f"scapy.layers.{name}"] = module
-        conf.layers.ldict[f"scapy.layers.{name}"] = classes
+def __getattr__(name: str) -> Any:
+    if name in _PLAIN:
+        return getattr(import_module(f"{__name__}.{_PLAIN[name]}"), name)
+    if name in _OF_LAYERS or name.startswith("Zenoh"):
+        return getattr(_layers(name), name)
+    if name.isidentifier() and not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_join_scapys_layers()
+def _layers(name: str) -> Any:
+    """The module that has all that needs Scapy."""
+    try:
+        return import_module(f"{__name__}.layers")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "scapy":
+            raise
+        raise ImportError(f"{__name__}.{name} needs Scapy: {error}", name=error.name, path=error.path) from error
 
 
-def scapy_ext(ext: Any) -> None:
-    """Called by Scapy's ``conf.exts.load("scapy-zenoh")``; the import has done the work."""
-    ext.config("Zenoh", __version__)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLAIN, *__getattr__("__all__")})
+
+
+# After what the layers need of this module, for they are loaded here if Scapy is there already.
+binding.bind_with_scapy()

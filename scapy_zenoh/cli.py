@@ -15,7 +15,6 @@ from typing import NamedTuple, NoReturn
 
 from scapy_zenoh import __version__, commands, generate, lua_command
 from scapy_zenoh.capture import CaptureError
-from scapy_zenoh.demo import Unreadable, demo, shipped_samples
 from scapy_zenoh.wireshark import WiresharkError
 
 
@@ -48,6 +47,8 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
+    from scapy_zenoh.demo import Unreadable, demo, shipped_samples  # loads Scapy
+
     folder = args.folder or shipped_samples()
     if folder is None:
         raise UserError("the samples are not installed here; name a folder of captures: scapy-zenoh demo FOLDER")

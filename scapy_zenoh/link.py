@@ -3,20 +3,22 @@
 Without memory of a session these layers do what the bytes of one segment allow: ``segment_layer``
 looks at them and says whether they are plain, compressed or low-latency batches. Which of these a
 link really uses is negotiated in its INIT messages.
+
+Scapy's TCP and UDP are imported inside functions: with them come all layers (``binding.py``), this one
+among them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import lz4.block
 from cobs import cobs
 from scapy.config import conf
-from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet, bind_bottom_up, bind_top_down
 
+from scapy_zenoh.decode.codec import is_hello
 from scapy_zenoh.enums import TransportId
 from scapy_zenoh.expr import Expr, From
 from scapy_zenoh.fault import FaultKind, WireFault
@@ -58,6 +60,8 @@ class _Carrier(Record):
         return told(self.carried()) or "empty batch"
 
     def _do_summary(self) -> tuple[int, str, list[Any]]:
+        from scapy.layers.inet import TCP, UDP
+
         found, text, needed = Record._do_summary(self)
         return found, text, [*needed, TCP, UDP]
 
@@ -370,17 +374,6 @@ class ZenohSerial(_Carrier):
 
 # --- which layer some bytes are -----------------------------------------------------------------
 
-_LOCATOR = re.compile(r"[a-z][a-z0-9-]*/.+")
-
-
-def is_hello(data: bytes) -> bool:
-    """True when a datagram is a HELLO to the last byte."""
-    if len(data) < 4 or data[0] & 0x5F != 0x02 or data[1] != PROTOCOL_VERSION:
-        return False
-    hello = ZenohHello(data)
-    exact = hello.fault is None and not hello.payload and "reserved" not in hello.fields
-    return exact and all(_LOCATOR.match(locator) for locator in hello.locators or ())
-
 
 def _readable(cls: type[_Carrier], data: bytes) -> bool:
     """True when the first message is one that nodes send, and good to its end."""
@@ -506,13 +499,18 @@ class ZenohScoutingEntry(_Entry):
 
 def bind(*ports: int, tcp: bool = True, udp: bool = True) -> None:
     """Read these ports as Zenoh: ``bind(19999)``."""
+    from scapy.layers.inet import TCP, UDP
+
     for lower, entry, wanted in ((TCP, ZenohTcpEntry, tcp), (UDP, ZenohUdpEntry, udp)):
         for port in ports if wanted else ():
             bind_bottom_up(lower, entry, dport=port)
             bind_bottom_up(lower, entry, sport=port)
 
 
-def _bind_defaults() -> None:
+def bind_defaults() -> None:
+    """Read the ports of the protocol as Zenoh, and send there what is built without a port."""
+    from scapy.layers.inet import TCP, UDP
+
     bind(*TCP_PORTS, udp=False)
     bind(*UDP_PORTS, tcp=False)
     for port in SCOUTING_PORTS:
@@ -532,6 +530,3 @@ def _bind_defaults() -> None:
         return ZenohHello if is_hello(payload) else give_up(self, payload)
 
     UDP.default_payload_class = hello_or  # type: ignore[method-assign]
-
-
-_bind_defaults()

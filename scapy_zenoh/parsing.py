@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scapy.packet import Packet
 
+from scapy_zenoh import declare, network, scouting, transport  # noqa: F401  (declare the messages, network also data)
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.message import (
     DATA,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from scapy.config import conf
-from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet
 from scapy.sessions import IPSession
 
@@ -19,6 +18,7 @@ from scapy_zenoh import capture
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.link import ZenohLowLatencyStream, ZenohLowLatencyUnit, ZenohStream
 from scapy_zenoh.message import Record
+from scapy_zenoh.records import ScapyCodec
 
 
 class ZenohSession(IPSession):
@@ -26,29 +26,32 @@ class ZenohSession(IPSession):
 
     def __init__(self, *args: Any, ports: tuple[int, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.follower = Follower(ports)
+        self.follower = Follower(ports, codec=ScapyCodec())
         self.follower.on_batch = lambda batch: self._batches.append(batch)
         self._batches: list[Any] = []
         self._frame = 0
 
     def process(self, packet: Packet) -> Packet | None:
         """The packet with what it completed, as Scapy asks for it."""
+        from scapy.layers.inet import TCP, UDP  # they bring all layers, this class among them
+
         whole = super().process(packet)
         self._frame += 1
         carrier: Any = whole and (whole.getlayer(TCP) or whole.getlayer(UDP))
         if whole is None or not carrier or carrier.underlayer is None:
             return whole
+        tcp = isinstance(carrier, TCP)
         self._batches = []
-        self.follower.feed(self._plain(whole, carrier))
+        self.follower.feed(self._plain(whole, carrier, tcp))
         if self._batches:
             carrier.remove_payload()
-            carrier.add_payload(_layer(self._batches, isinstance(carrier, TCP)))
+            carrier.add_payload(_layer(self._batches, tcp))
         elif isinstance(carrier.payload, Record):  # a guess without memory: part of a batch, or no Zenoh at all
             carrier.decode_payload_as(conf.raw_layer)
         return whole
 
-    def _plain(self, packet: Packet, carrier: Any) -> capture.Packet:
-        ip, tcp = carrier.underlayer, isinstance(carrier, TCP)
+    def _plain(self, packet: Packet, carrier: Any, tcp: bool) -> capture.Packet:
+        ip = carrier.underlayer
         payload = bytes(carrier.payload.original) if carrier.payload else b""
         return capture.Packet(
             capture="live",

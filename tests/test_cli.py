@@ -91,7 +91,7 @@ def test_demo_shows_the_beginning_of_a_long_capture(
 def test_demo_says_that_samples_are_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("scapy_zenoh.cli.shipped_samples", lambda: None)
+    monkeypatch.setattr("scapy_zenoh.demo.shipped_samples", lambda: None)
     assert "scapy-zenoh demo FOLDER" in complaint(capsys, "demo")
 
 

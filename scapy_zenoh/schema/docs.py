@@ -275,6 +275,4 @@ def _link(name: str) -> str:
 
 
 if __name__ == "__main__":
-    import scapy_zenoh  # noqa: F401  (declares the messages)
-
     print(messages_md(), end="")
