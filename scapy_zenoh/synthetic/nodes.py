@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ UP, DOWN = 0, 1  # from the client to the router, and back
 
 PREFIX, QUESTIONS = 1, 2  # ids by which clients declare the two prefixes of their keys
 FIRST_KEY = 3  # and those of whole keys
+QUERYABLE_ENTITY = 6
+TIMEOUT_MS = 10_000
 
 
 class Quality(NamedTuple):
@@ -34,13 +37,15 @@ class Quality(NamedTuple):
     priority: int
     express: bool
     told: str  # as the truth file tells it
+    optional: str  # the same where defaults are left out
 
 
 def quality(priority: int, congestion: str, express: bool) -> Quality:
     """Priority, congestion control and express together."""
     told = f'"priority": "{PRIORITY_NAMES[priority]}", "congestion": "{congestion.upper()}", '
     told += f'"express": {"true" if express else "false"}'
-    return Quality(priority | CONGESTION_BITS[congestion] | (EXPRESS_BIT if express else 0), priority, express, told)
+    byte = priority | CONGESTION_BITS[congestion] | (EXPRESS_BIT if express else 0)
+    return Quality(byte, priority, express, told, "" if byte == wire.DEFAULT_QOS else f", {told}")
 
 
 class Encoding(NamedTuple):
@@ -67,25 +72,32 @@ class Payloads:
         words = " ".join(
             f"{random.random():.3f} {w}" for w in ("volt", "ampere", "kelvin", "pascal") for _ in range(40)
         )
-        self._random = random.random
+        self._chance = random.random
+        self._number = _numbers().__next__
         self._text = (words.encode() * (self.POOL // len(words) + 1))[: self.POOL]
         self._noise = random.randbytes(self.POOL)
         self._share = shape.text
-        self._count = 0
 
     def take(self, size: int) -> bytes:
         """The next payload."""
-        self._count += 1
-        chance = self._random()
-        pool = self._text if chance < self._share else self._noise
-        number = b"%08x" % self._count
+        chance, number = self._chance, self._number()
+        pool = self._text if chance() < self._share else self._noise
         if size <= 8:
             return number[8 - size :]
-        start = int(self._random() * 65_536)
-        rest = size - 8
-        if start + rest <= self.POOL:
-            return number + pool[start : start + rest]
-        return number + (pool * (rest // self.POOL + 1))[:rest]
+        start = int(chance() * 65_536)
+        end = start + size - 8
+        if end <= self.POOL:
+            return number + pool[start:end]
+        return number + (pool * (size // self.POOL + 1))[: size - 8]
+
+
+def _numbers() -> Iterator[bytes]:
+    """00000001, 00000002 and so on; the last two digits come from a table, which halves the time."""
+    pairs = [b"%02x" % n for n in range(256)]
+    for high in count():
+        front = b"%06x" % high
+        for low in pairs if high else pairs[1:]:
+            yield front + low
 
 
 # --- nodes --------------------------------------------------------------------------------------
@@ -139,17 +151,12 @@ class Subscriber(Client):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.heads: dict[tuple[int, int], bytes] = {}  # (key, quality) -> PUSH up to its body, from the router
         self.declared: dict[int, int] = {}  # key -> id in the router's table
         self.received: dict[int, Received] = {}
         self.samples = 0
 
-    def head(self, index: int, key: KeyName, qos: int) -> bytes:
-        """PUSH up to its body; the first one of a key may need a declaration."""
-        return wire.push(*self.expression(index, key), qos)
-
     def expression(self, index: int, key: KeyName) -> tuple[int, str, bool]:
-        """Scope, suffix and mapping by which the router names a key on this link."""
+        """Scope, suffix and mapping by which the router names a key on this link; it may have to declare it."""
         if key.form == "text":
             return 0, key.text, True
         if key.form == "prefix":
@@ -168,11 +175,14 @@ class Publisher(Client):
         super().__init__(*args)
         self.subscribers: list[Subscriber] = []
         self.keys: dict[int, KeyName] = {}
-        self.heads: dict[tuple[int, int], bytes] = {}
         self.declared: set[int] = set()
+        self.flows: dict[int, dict[int, Flow]] = {}  # quality -> key
+        self.questions: dict[tuple[int, int], Question] = {}  # (key, priority)
 
-    def name_key(self, index: int, shape: Shape) -> KeyName:
+    def key(self, index: int, shape: Shape) -> KeyName:
         """A key of the publisher: the first ones to publish on, those after them to ask about."""
+        if index in self.keys:
+            return self.keys[index]
         form = ("text", "prefix", "declared")[index % 3] if shape.key_form == "mixed" else shape.key_form
         if index < shape.keys:
             what = "température" if index % 7 == 3 else "sensor"
@@ -183,12 +193,8 @@ class Publisher(Client):
         key = self.keys[index] = KeyName(prefix, suffix, form, FIRST_KEY + index, prefix_id, told)
         return key
 
-    def head(self, index: int, key: KeyName, qos: int) -> bytes:
-        """PUSH up to its body."""
-        return wire.push(*self.expression(index, key), qos)
-
     def expression(self, index: int, key: KeyName) -> tuple[int, str, bool]:
-        """Scope, suffix and mapping by which the publisher names a key."""
+        """Scope, suffix and mapping by which the publisher names a key; it may have to declare it."""
         if key.form == "text":
             return 0, key.text, True
         if key.form == "prefix":
@@ -197,6 +203,82 @@ class Publisher(Client):
             self.declared.add(index)
             self.up.declare(wire.declare_keyexpr(key.number, key.text))
         return key.number, "", True
+
+
+# --- what does not change from one message to the next -------------------------------------------
+
+
+class Delivery:
+    """What a subscriber gets of a flow."""
+
+    __slots__ = ("head", "received", "send", "subscriber")
+
+    def __init__(self, subscriber: Subscriber, index: int, key: KeyName, qos: Quality) -> None:
+        self.subscriber = subscriber
+        self.head = wire.push(*subscriber.expression(index, key), qos.byte)  # up to its body
+        self.send = subscriber.down.lane(qos.priority).add
+        self.received = subscriber.received.setdefault(index, Received())
+
+
+class Flow:
+    """The samples of a publisher on one key at one quality."""
+
+    __slots__ = ("deliveries", "head", "key", "qos", "send", "told")
+
+    def __init__(self, publisher: Publisher, index: int, key: KeyName, qos: Quality) -> None:
+        self.key, self.qos = key, qos
+        self.head = wire.push(*publisher.expression(index, key), qos.byte)  # up to its body
+        self.send = publisher.up.lane(qos.priority).add
+        self.deliveries = [Delivery(s, index, key, qos) for s in publisher.subscribers]
+        self.told = f'"node": "{publisher.name}", "op": "put", "key": {key.told}, "payload": '
+
+
+class Hop:
+    """A question on its way to one subscriber, and the answers on their way back.
+
+    Pairs of bytes are what is before and after the id of a message.
+    """
+
+    __slots__ = ("answer", "ask", "back", "requests", "subscriber", "there")
+
+    def __init__(self, subscriber: Subscriber, index: int, key: KeyName, qos: Quality) -> None:
+        self.subscriber = subscriber
+        self.ask, self.answer = subscriber.down.lane(qos.priority).add, subscriber.up.lane(qos.priority).add
+        self.requests = requests(subscriber.expression(index, key), qos)
+        if key.form == "prefix":
+            there, back = (key.prefix_id, key.suffix, True), (key.prefix_id, key.suffix, False)
+        else:
+            there = back = (0, key.text, True)
+        by = subscriber.zid_wire, QUERYABLE_ENTITY
+        self.there = wire.around_id(wire.response(0, *there, qos.byte, *by))
+        self.back = wire.around_id(wire.response(0, *back, qos.byte, *by))
+
+
+class Question:
+    """What a publisher asks about one key at one priority."""
+
+    __slots__ = ("_about", "_publisher", "answer", "ask", "final", "hops", "key", "qos", "requests")
+
+    def __init__(self, publisher: Publisher, index: int, key: KeyName, priority: int) -> None:
+        self.key, self.qos = key, quality(priority, "block", False)
+        self.ask, self.answer = publisher.up.lane(priority).add, publisher.down.lane(priority).add
+        self.requests = requests(publisher.expression(index, key), self.qos)
+        self.final = wire.around_id(wire.response_final(0, self.qos.byte))
+        self.hops: list[Hop] = []
+        self._publisher, self._about = publisher, (index, key, self.qos)
+
+    def to(self, everyone: bool) -> list[Hop]:
+        """The ways to all subscribers, or to the first; they are made when they are needed."""
+        subscribers = self._publisher.subscribers
+        wanted = len(subscribers) if everyone else 1
+        while len(self.hops) < wanted:
+            self.hops.append(Hop(subscribers[len(self.hops)], *self._about))
+        return self.hops if len(self.hops) == wanted else self.hops[:wanted]
+
+
+def requests(expression: tuple[int, str, bool], qos: Quality) -> list[tuple[bytes, bytes]]:
+    """What is before and after the id of a REQUEST, for each target."""
+    return [wire.around_id(wire.request(0, *expression, qos.byte, target, TIMEOUT_MS)) for target in (0, 1)]
 
 
 @dataclass(frozen=True)

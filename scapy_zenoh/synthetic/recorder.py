@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from random import Random
@@ -22,8 +22,10 @@ FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 WINDOW = 0xFFFF
 TCP, UDP = 6, 17
 
-_HEADERS = struct.Struct("!16sHHHBBH8sHHIIBBHHH")  # Ethernet, IPv4 and TCP in one go
-_UDP_HEADERS = struct.Struct("!16sHHHBBH8sHHHH")
+SECOND = 1_000_000_000
+
+_HEADERS = struct.Struct("!16sHHIH12sIIHHHH")  # Ethernet, IPv4 and TCP in one go
+_UDP_HEADERS = struct.Struct("!16sHHIH12sHH")
 _RECORD = struct.Struct("<IIII")
 
 
@@ -38,17 +40,32 @@ class Recorder:
         self._damage = damage
         file.write(struct.pack("<IHHiIII", PCAP_NANOSECONDS, 2, 4, 0, 0, SNAPLEN, ETHERNET))
 
-    def add(self, frames: Iterable[bytes]) -> None:
+    def add(self, frames: Sequence[bytes]) -> None:
         """Record frames in their order, as fast as a link of 10 Gbit/s carries them."""
-        now, damage = self.now, self._damage
+        if self._damage is not None:
+            self._add_damaged(frames, self._damage)
+            return
+        pack = _RECORD.pack
+        records: list[bytes] = []
+        seconds, ns = divmod(self.now, SECOND)
         for frame in frames:
-            now += 300 + len(frame) * 8 // 10
-            if damage is None:
-                self._record(now, frame)
-            else:  # the clock goes on as if nothing had happened: the traffic is that of the undamaged run
-                for i, left in enumerate(damage.apply(frame)):
-                    self._record(now + i, left)
-        self.now = now
+            size = len(frame)
+            ns += 300 + size * 8 // 10
+            if ns >= SECOND:
+                seconds, ns = seconds + 1, ns - SECOND
+            records += (pack(seconds, ns, size, size), frame)
+        data = b"".join(records)
+        self._write(data)
+        self.now = seconds * SECOND + ns
+        self.packets += len(frames)
+        self.bytes += len(data)
+
+    def _add_damaged(self, frames: Sequence[bytes], damage: Damage) -> None:
+        """The clock goes on as if nothing had happened: the traffic is that of the undamaged run."""
+        for frame in frames:
+            self.now += 300 + len(frame) * 8 // 10
+            for i, left in enumerate(damage.apply(frame)):
+                self._record(self.now + i, left)
 
     def finish(self) -> None:
         """Record what is still held back."""
@@ -58,7 +75,7 @@ class Recorder:
 
     def _record(self, now: int, frame: bytes) -> None:
         size = len(frame)
-        self._write(_RECORD.pack(now // 1_000_000_000, now % 1_000_000_000, size, size) + frame)
+        self._write(_RECORD.pack(*divmod(now, SECOND), size, size) + frame)
         self.packets += 1
         self.bytes += 16 + size
 
@@ -133,14 +150,14 @@ def word_sum(data: bytes) -> int:
 class _Way:
     """One direction of a link: the constant part of its headers, and where it stands."""
 
-    __slots__ = ("acked", "addresses", "dport", "ident", "ip_sum", "prefix", "seq", "sport", "sum", "unacked")
+    __slots__ = ("acked", "ends", "ident", "ip_sum", "prefix", "seq", "sum", "ttl", "unacked")
 
     def __init__(self, src: Host, dst: Host, protocol: int, seq: int) -> None:
         self.prefix = dst.mac + src.mac + b"\x08\x00\x45\x00"
-        self.addresses = src.ip + dst.ip
-        self.sport, self.dport = src.port, dst.port
-        between = word_sum(self.addresses)
-        self.ip_sum = 0x4500 + 0x4000 + (64 << 8 | protocol) + between
+        self.ends = src.ip + dst.ip + struct.pack("!HH", src.port, dst.port)
+        self.ttl = 0x4000_4000 | protocol  # with the fragmentation before it and the protocol after it
+        between = word_sum(src.ip + dst.ip)
+        self.ip_sum = 0x4500 + 0x4000 + (0x4000 | protocol) + between
         self.sum = between + protocol + src.port + dst.port
         self.ident = seq & 0xFFFF
         self.seq = seq
@@ -185,6 +202,10 @@ class TcpLink:
 
     def _cut(self, me: _Way, other: _Way, data: bytes, frames: list[bytes]) -> None:
         segment, size = self.segment, len(data)
+        if size <= segment and me.unacked + size < WINDOW:  # as most are: nothing to cut
+            frames.append(self._packet(me, ACK | PSH, data, size))
+            me.unacked += size
+            return
         for start in range(0, size, segment):
             end = min(start + segment, size)
             if me.unacked + end - start >= WINDOW:
@@ -217,13 +238,13 @@ class TcpLink:
         seq, ack, ident = way.seq, way.acked, way.ident
         size = 40 + len(data)
         check = way.sum + size - 20 + (seq >> 16) + (seq & 0xFFFF) + (ack >> 16) + (ack & 0xFFFF)
-        check += (0x5000 | flags) + WINDOW + word_sum(data)
+        check += 0x5000 + flags + WINDOW + (word_sum(data) if data else 0)
         way.seq = (seq + advance) & 0xFFFFFFFF
         way.ident = (ident + 1) & 0xFFFF
         return (
             _HEADERS.pack(
-                way.prefix, size, ident, 0x4000, 64, TCP, -(way.ip_sum + size + ident) % 0xFFFF, way.addresses,
-                way.sport, way.dport, seq, ack, 0x50, flags, WINDOW, -check % 0xFFFF, 0,
+                way.prefix, size, ident, way.ttl, -(way.ip_sum + size + ident) % 0xFFFF, way.ends,
+                seq, ack, 0x5000 | flags, WINDOW, -check % 0xFFFF, 0,
             )
             + data
         )  # fmt: skip
@@ -260,15 +281,15 @@ class UdpLink:
         check = way.sum + 2 * length + word_sum(data)
         return (
             _UDP_HEADERS.pack(
-                way.prefix, size, ident, 0x4000, 64, UDP, -(way.ip_sum + size + ident) % 0xFFFF, way.addresses,
-                way.sport, way.dport, length, 0xFFFF - check % 0xFFFF,
+                way.prefix, size, ident, way.ttl, -(way.ip_sum + size + ident) % 0xFFFF, way.ends,
+                length, 0xFFFF - check % 0xFFFF,
             )
             + data
         )  # fmt: skip
 
 
-def interleaved(flows: Sequence[list[bytes]]) -> Iterator[bytes]:
+def interleaved(flows: Sequence[list[bytes]]) -> list[bytes]:
     """Frames of several links in turn, as if they were sent at the same time."""
     if len(flows) == 1:
-        return iter(flows[0])
-    return (frame for frame in chain.from_iterable(zip_longest(*flows)) if frame is not None)
+        return flows[0]
+    return [frame for frame in chain.from_iterable(zip_longest(*flows)) if frame is not None]

@@ -22,69 +22,127 @@ class Counts:
     link_bytes: int = 0  # what TCP or UDP carries, each byte once
 
 
-class _Queue:
+class Lane:
     """The batch that is being filled for one priority."""
 
-    __slots__ = ("count", "parts", "reliable", "size")
+    __slots__ = ("_free", "_full", "_heads", "_next", "_parts", "_priority", "_reliable", "_sender")
 
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.size = self.count = 0
-        self.reliable: bool | None = None  # of the FRAME at the end
+    def __init__(self, sender: Sender, priority: int, initial_sn: int) -> None:
+        self._sender = sender
+        self._priority = priority
+        self._next = [initial_sn, initial_sn]  # the next number of best effort, and of reliable
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts: list[bytes] = []
+        self._free = self._sender.room - HEADER
+        self._heads = 0
+        self._full = self._sender.per_batch  # parts of a batch with as many messages as it may have
+        self._reliable: bool | None = None  # of the FRAME at the end
+
+    def add(self, message: bytes, reliable: bool = True, at_once: bool = False) -> None:
+        """Put a network message into the batch."""
+        size = len(message)
+        if size > self._free:
+            self.finish()
+            if size > self._free:
+                self._add_fragments(message, reliable)
+                return
+        if reliable is not self._reliable:
+            self._begin_frame(reliable)
+        self._free -= size
+        parts = self._parts
+        parts.append(message)
+        if at_once or len(parts) == self._full:
+            self.finish()
+
+    def finish(self) -> None:
+        """Hand over the batch."""
+        if self._parts:
+            sender = self._sender
+            sender.counts.network_messages += len(self._parts) - self._heads
+            sender.put(sender.framed(b"".join(self._parts)))
+            self._clear()
+
+    def _begin_frame(self, reliable: bool) -> None:
+        head = wire.frame(self._number(reliable), reliable, self._priority)
+        self._reliable = reliable
+        self._parts.append(head)
+        self._free -= len(head)
+        self._heads += 1
+        self._full += 1
+
+    def _number(self, reliable: bool) -> int:
+        sn = self._next[reliable]
+        self._next[reliable] = (sn + 1) & self._sender.mask
+        return sn
+
+    def _add_fragments(self, message: bytes, reliable: bool) -> None:
+        sender, priority, room = self._sender, self._priority, self._sender.room
+        pos, first = 0, True
+        while pos < len(message):
+            sn = self._number(reliable)
+            more = len(message) - pos > room - len(wire.fragment(sn, reliable, False, first, priority))
+            head = wire.fragment(sn, reliable, more, first, priority)
+            end = pos + room - len(head)
+            sender.put(sender.framed(head + message[pos:end]))
+            sender.counts.fragments += 1
+            pos, first = end, False
+        sender.counts.network_messages += 1
+        self._number(reliable)  # nodes leave out one number after the last fragment
+
+
+class LowLatencyLane(Lane):
+    """Neither lanes nor frames: every message is a batch."""
+
+    __slots__ = ()
+
+    def add(self, message: bytes, reliable: bool = True, at_once: bool = False) -> None:
+        """Send a network message."""
+        sender = self._sender
+        sender.counts.network_messages += 1
+        sender.put(sender.framed(message))
 
 
 class Sender:
-    """Fills batches with messages; ``take`` hands over what is ready to be sent."""
+    """One side of a link: its lanes fill batches, ``take`` hands over what is ready to be sent."""
 
     def __init__(self, shape: Shape, counts: Counts, initial_sn: int, mask: int) -> None:
-        self._counts = counts
-        self._lanes = shape.qos
+        self.counts = counts
+        self.mask = mask
+        self.per_batch = shape.per_batch
+        self._one_lane = not shape.qos
         self._low_latency = shape.low_latency
         self._compression = shape.compression
         self._stream = shape.transport == "tcp"
-        self._per_batch = shape.per_batch
-        self._room = shape.batch_size - (2 if self._stream else 0) - (1 if shape.compression else 0)
-        self._mask = mask
-        self._next = dict.fromkeys(((p, r) for p in range(8) for r in (True, False)), initial_sn)
-        self._queues = {p: _Queue() for p in range(8)} if shape.qos else dict.fromkeys(range(8), _Queue())
+        self.room = shape.batch_size - (2 if self._stream else 0) - (1 if shape.compression else 0)
+        self._initial_sn = initial_sn
+        self._lanes: dict[int, Lane] = {}  # the most urgent one first
         self._ready: list[bytes] = []
+        self.put = self._ready.append  # queues a batch that is already framed
 
-    def send(self, message: bytes, priority: int = wire.DATA, reliable: bool = True, at_once: bool = False) -> None:
-        """Put a network message into the batch of its priority."""
-        self._counts.network_messages += 1
-        if self._low_latency:
-            self._ready.append(self.framed(message))
-            return
-        queue = self._queues[priority]
-        size = len(message) + HEADER
-        if size > self._room - queue.size:
-            self._finish(queue)
-            if size > self._room:
-                self._send_fragments(message, priority if self._lanes else wire.DATA, reliable)
-                return
-        if queue.reliable is not reliable:
-            head = wire.frame(self._number(priority, reliable), reliable, priority if self._lanes else wire.DATA)
-            queue.reliable = reliable
-            queue.parts.append(head)
-            queue.size += len(head)
-        queue.parts.append(message)
-        queue.size += len(message)
-        queue.count += 1
-        if at_once or queue.count >= self._per_batch:
-            self._finish(queue)
+    def lane(self, priority: int) -> Lane:
+        """Where messages of a priority go."""
+        if self._one_lane:
+            priority = wire.DATA
+        if priority not in self._lanes:
+            kind = LowLatencyLane if self._low_latency else Lane
+            self._lanes[priority] = kind(self, priority, self._initial_sn)
+            self._lanes = dict(sorted(self._lanes.items()))
+        return self._lanes[priority]
 
     def declare(self, declaration: bytes, interest_id: int | None = None) -> None:
         """Send a declaration, ahead of everything that may rely on it."""
-        self.send(wire.declare(declaration, interest_id), wire.CONTROL, at_once=True)
+        self.lane(wire.CONTROL).add(wire.declare(declaration, interest_id), at_once=True)
 
     def take(self) -> list[bytes]:
         """All batches that were begun, ready for the link; the most urgent of the unfinished ones first."""
-        for queue in self._queues.values():
-            if queue.parts:
-                self._finish(queue)
-        ready, self._ready = self._ready, []
-        self._counts.batches += len(ready)
-        self._counts.link_bytes += sum(map(len, ready))
+        for lane in self._lanes.values():
+            lane.finish()
+        ready = self._ready[:]
+        self._ready.clear()
+        self.counts.batches += len(ready)
+        self.counts.link_bytes += sum(map(len, ready))
         return ready
 
     def framed(self, batch: bytes, plain: bool = False) -> bytes:
@@ -102,30 +160,3 @@ class Sender:
             return self.framed(wire.CLOSE)
         batch = b"\x00" + wire.CLOSE if self._compression else wire.CLOSE
         return len(batch).to_bytes(2, "little") + batch
-
-    def put(self, batch: bytes) -> None:
-        """Queue a batch that is already framed."""
-        self._ready.append(batch)
-
-    def _number(self, priority: int, reliable: bool, step: int = 1) -> int:
-        lane = (priority if self._lanes else wire.DATA, reliable)
-        sn = self._next[lane]
-        self._next[lane] = (sn + step) & self._mask
-        return sn
-
-    def _finish(self, queue: _Queue) -> None:
-        if queue.parts:
-            self._ready.append(self.framed(b"".join(queue.parts)))
-            queue.parts, queue.size, queue.count, queue.reliable = [], 0, 0, None
-
-    def _send_fragments(self, message: bytes, priority: int, reliable: bool) -> None:
-        pos, first = 0, True
-        while pos < len(message):
-            sn = self._number(priority, reliable)
-            more = len(message) - pos > self._room - len(wire.fragment(sn, reliable, False, first, priority))
-            head = wire.fragment(sn, reliable, more, first, priority)
-            end = pos + self._room - len(head)
-            self._ready.append(self.framed(head + message[pos:end]))
-            self._counts.fragments += 1
-            pos, first = end, False
-        self._number(priority, reliable)  # nodes leave out one number after the last fragment

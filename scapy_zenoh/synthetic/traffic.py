@@ -8,8 +8,8 @@ subscriber, subscriber to router, router to publisher. So nothing is seen before
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -19,13 +19,16 @@ from scapy_zenoh.synthetic.nodes import (
     EXTRA,
     PREFIX,
     QUESTIONS,
+    TIMEOUT_MS,
     UP,
     Client,
     Encoding,
-    KeyName,
+    Flow,
+    Hop,
     Payloads,
     Publisher,
     Quality,
+    Question,
     Subscriber,
     encoding,
     quality,
@@ -42,7 +45,6 @@ from scapy_zenoh.synthetic.sender import Counts, Sender
 from scapy_zenoh.synthetic.shape import SN_BITS, Shape
 from scapy_zenoh.synthetic.truth import (
     SAMPLES_PER_NODE,
-    Received,
     TruthFile,
     described,
 )
@@ -53,13 +55,12 @@ LEASE_S = 10
 KEEP_ALIVE_NS = LEASE_S * 10**9 // 4
 AT_ONCE = 4  # publishers that work at the same time
 ROUND_BYTES = 1 << 20  # of messages after which a publisher makes a pause: bounds what a round holds
-TIMEOUT_MS = 10_000
 OFFERED_BATCH = 65_480  # what clients ask for on TCP
 
 FIRST_EXTRA = 65_000  # id of the first declaration that comes and goes
+EXTRA_KINDS = tuple(EXTRA)
 EXTRAS = 4  # entities that a client has at most beside its own
 SUBSCRIBER, QUERYABLE, INTEREST = 1, 2, 1
-QUERYABLE_ENTITY = 6
 ROUTER = "router"
 
 BEST_MATCHING, ALL = (0, "BEST_MATCHING"), (1, "ALL")
@@ -88,7 +89,7 @@ class Traffic:
         self._encodings = [encoding(text) for text in shape.encodings]
         self._stamped = shape.timestamps != "none"
         self._by_router = shape.timestamps == "router"
-        self._told = 0  # operations told one by one
+        self._to_tell = float("inf") if shape.events is None else shape.events  # operations told one by one
         self._events: list[tuple[int, str]] = []
         self._later: list[list[str]] = [[], [], [], []]  # events of this round that happen after a step
         self._samples: list[str] = []
@@ -214,7 +215,7 @@ class Traffic:
             told = f'"op": "declare_queryable", "id": "q1", "key": "{prefixes[QUESTIONS]}/**", "complete": true'
             self._event(subscriber.name, told)
         interest = wire.interest_in_subscribers(INTEREST, *everything(PREFIX))
-        publisher.up.send(interest, wire.CONTROL, at_once=True)
+        publisher.up.lane(wire.CONTROL).add(interest, at_once=True)
         self._emit(UP, [publisher])
         answer = wire.declare_subscriber(SUBSCRIBER, *everything(PREFIX), text)  # by the id of the one who asked
         publisher.down.declare(answer, INTEREST)
@@ -282,9 +283,9 @@ class Traffic:
             steps = [(UP, busy), (DOWN, subscribers), (UP, subscribers), (DOWN, busy)]
             for number, (way, clients) in enumerate(steps):
                 self._emit(way, clients)
-                for told in self._later[number]:
-                    self._events.append((recorder.now, told))
-                self._later[number].clear()
+                now, later = recorder.now, self._later[number]
+                self._events += [(now, f'  {{"t": {now}, {told}}}') for told in later]
+                later.clear()
                 if number == 1:
                     self._write_samples()
             self._write_events()
@@ -294,53 +295,100 @@ class Traffic:
                 progress(shape.messages - left)
 
     def _burst(self, publisher: Publisher, count: int, start: int, step: int) -> int:
-        """Up to ``count`` operations of a publisher; how many they were."""
-        shape, chance = self.shape, self._chance
+        """Up to ``count`` operations of a publisher; how many they were.
+
+        Puts are made here and not in a function of their own: most operations are puts, and the call with what
+        it has to look up again took a tenth of the time.
+        """
+        shape, chance, take = self.shape, self._chance, self._payloads.take
         asked = shape.queries
         deleted = asked + shape.deletes
         declared = deleted + shape.declarations
-        budget = ROUND_BYTES
-        for n in range(count):
+        keys, best_effort, attachments = shape.keys, shape.best_effort, shape.attachments
+        various, encodings, by_router = self._various, self._encodings, self._by_router
+        enc, qos = encodings[0], self._plain[0]
+        flows = publisher.flows.setdefault(qos.byte, {})
+        reliable, attachment = True, None
+        events = self._events
+        done, budget = 0, ROUND_BYTES
+        times = range(start, start + count * step, step)
+        ntps, stamps = self._stamps(times, self._router_wire if by_router else publisher.zid_wire)
+        for t, ntp, stamp in zip(times, ntps, stamps, strict=True):
+            if budget < 0:
+                break
+            done += 1
             budget -= 64  # what an operation without payload takes
             kind = chance()
-            t = start + n * step
-            if kind >= declared:
-                budget -= self._sample(publisher, t, False)
-            elif kind < asked:
-                self._get(publisher, t)
-            elif kind < deleted:
-                self._sample(publisher, t, True)
-            else:
-                self._declaration(publisher, t)
-            if budget < 0:
-                self.messages += n + 1
-                return n + 1
-        self.messages += count
-        return count
+            if kind < declared:
+                if kind < asked:
+                    self._get(publisher, t)
+                elif kind < deleted:
+                    self._delete(publisher, t, ntp, stamp)
+                else:
+                    self._declaration(publisher, t)
+                continue
+            index = int(chance() * keys)
+            if various:
+                qos = self._quality()
+                flows = publisher.flows.setdefault(qos.byte, {})
+            flow = flows.get(index) or self._flow(publisher, index, qos)
+            if best_effort:
+                reliable = chance() >= best_effort
+            if attachments:
+                attachment = self._attachment()
+            if len(encodings) > 1:
+                enc = self._encoding()
+            least, most = shape.large_payload if shape.large and chance() < shape.large else shape.payload
+            size = least + int(chance() * (most - least + 1))
+            payload = take(size)
+            sent = wire.put(payload, enc.wire, b"", attachment)
+            body = wire.stamped(sent, stamp) if stamp else sent
+            flow.send(flow.head + (sent if by_router else body), reliable, qos.express)
+            content = ""  # what sender and receivers tell alike
+            if self._to_tell > 0:
+                self._to_tell -= 1
+                content = _content(payload, attachment)
+                told = f'  {{"t": {t}, {flow.told}{content}{enc.optional}{qos.optional}'
+                told += f', "timestamp": "{ntp}/{publisher.zid}"}}' if stamp and not by_router else "}"
+                events.append((t, told))
+            for delivery in flow.deliveries:
+                delivery.send(delivery.head + body, reliable, qos.express)
+                received = delivery.received
+                received.puts += 1
+                received.bytes += size
+                received.update(payload)
+                if delivery.subscriber.samples < SAMPLES_PER_NODE:
+                    content = content or _content(payload, attachment)
+                    told = f', "payload": {content}, {qos.told}, "kind": "PUT"{enc.told}'
+                    self._tell_sample(publisher, delivery.subscriber, flow, told, ntp)
+            budget -= size
+        self.messages += done
+        return done
+
+    def _stamps(self, times: Sequence[int], zid: bytes) -> tuple[list[int], list[bytes]]:
+        """Times as NTP64 and as timestamps on the wire, which are empty when nobody stamps."""
+        if not self._stamped or not times:
+            return [0] * len(times), [b""] * len(times)
+        return wire.timestamps(times, zid)
 
     def _event(self, node: str, told: str) -> None:
-        self._events.append((self._recorder.now, f'"node": "{node}", {told}'))
+        now = self._recorder.now
+        self._events.append((now, f'  {{"t": {now}, "node": "{node}", {told}}}'))
 
     def _write_events(self) -> None:
-        self._events.sort(key=lambda event: event[0])
-        event = self._truth.event
-        for t, told in self._events:
-            event(f'  {{"t": {t}, {told}}}')
+        self._events.sort(key=itemgetter(0))
+        self._truth.events([line for _, line in self._events])
         self._events.clear()
 
     def _write_samples(self) -> None:
-        now, sample = self._recorder.now, self._truth.sample
-        for told in self._samples:
-            sample(f'  {{"t": {now}, "op": "rx_sample", {told}}}')
+        now = self._recorder.now
+        self._truth.samples([f'  {{"t": {now}, "op": "rx_sample", {told}}}' for told in self._samples])
         self._samples.clear()
 
     def _tells(self) -> bool:
         """True while operations are told one by one."""
-        limit = self.shape.events
-        if limit is not None and self._told >= limit:
-            return False
-        self._told += 1
-        return True
+        self._to_tell -= 1
+        return self._to_tell >= 0
 
     # --- operations
 
@@ -362,151 +410,122 @@ class Traffic:
         least, most = bounds
         return least + int(self._chance() * (most - least + 1))
 
-    def _sample(self, publisher: Publisher, t: int, deletion: bool) -> int:
-        """A put or a deletion, and its way to the subscribers; the size of its payload.
+    def _flow(self, publisher: Publisher, index: int, qos: Quality) -> Flow:
+        flow = Flow(publisher, index, publisher.key(index, self.shape), qos)
+        publisher.flows[qos.byte][index] = flow
+        return flow
 
-        Nearly all the time goes here, so it is one function and looks at what a shape uses before it calls.
-        """
+    def _tell_sample(self, publisher: Publisher, subscriber: Subscriber, flow: Flow, told: str, ntp: int) -> None:
+        """A sample as a subscriber tells it."""
+        subscriber.samples += 1
+        zid = self.router_zid if self._by_router else publisher.zid
+        told += f', "timestamp": "{ntp}/{zid}"' if self._stamped else ""
+        self._samples.append(f'"node": "{subscriber.name}", "sub": "s1", "key": {flow.key.told}{told}')
+
+    def _delete(self, publisher: Publisher, t: int, ntp: int, stamp: bytes) -> None:
+        """A deletion, and its way to the subscribers."""
         shape, chance = self.shape, self._chance
         index = int(chance() * shape.keys)
-        key = publisher.keys.get(index) or publisher.name_key(index, shape)
         qos = self._quality() if self._various else self._plain[0]
+        flow = publisher.flows.setdefault(qos.byte, {}).get(index) or self._flow(publisher, index, qos)
         reliable = not shape.best_effort or chance() >= shape.best_effort
-        attachment = self._attachment() if shape.attachments else None
-        by_router, ntp, stamp = self._by_router, 0, b""
-        if self._stamped:
-            ntp = wire.ntp64(t)
-            stamp = wire.timestamp(ntp, self._router_wire if by_router else publisher.zid_wire)
-        enc = self._encodings[0]
-        if deletion:
-            payload = b""
-            body = wire.delete(stamp, attachment)
-            sent = wire.delete(b"", attachment) if by_router else body
-        else:
-            if len(self._encodings) > 1:
-                enc = self._encoding()
-            least, most = shape.large_payload if shape.large and chance() < shape.large else shape.payload
-            payload = self._payloads.take(least + int(chance() * (most - least + 1)))
-            body = wire.put(payload, enc.wire, stamp, attachment)
-            sent = wire.put(payload, enc.wire, b"", attachment) if by_router else body
-        priority, express, head_of = qos.priority, qos.express, (index, qos.byte)
-        head = publisher.heads.get(head_of)
-        if head is None:
-            head = publisher.heads[head_of] = publisher.head(index, key, qos.byte)
-        publisher.up.send(head + sent, priority, reliable, express)
-        content = ""  # what sender and receivers tell alike
+        attachment = self._attachment()
+        body = wire.delete(stamp, attachment)
+        sent = wire.delete(b"", attachment) if self._by_router else body
+        flow.send(flow.head + sent, reliable, qos.express)
+        content = "" if attachment is None else f', "attachment": "{attachment.hex()}"'
         if self._tells():
-            content = self._content(deletion, payload, attachment)
-            told = f'"node": "{publisher.name}", "op": "{"delete" if deletion else "put"}", "key": {key.told}{content}'
-            told += "" if deletion else enc.optional
-            told += "" if qos.byte == wire.DEFAULT_QOS else f", {qos.told}"
-            told += f', "timestamp": "{ntp}/{publisher.zid}"' if stamp and not by_router else ""
+            told = f'  {{"t": {t}, "node": "{publisher.name}", "op": "delete", "key": {flow.key.told}{content}'
+            told += qos.optional
+            told += f', "timestamp": "{ntp}/{publisher.zid}"}}' if stamp and not self._by_router else "}"
             self._events.append((t, told))
-        for subscriber in publisher.subscribers:
-            head = subscriber.heads.get(head_of)
-            if head is None:
-                head = subscriber.heads[head_of] = subscriber.head(index, key, qos.byte)
-            subscriber.down.send(head + body, priority, reliable, express)
-            got = subscriber.received.get(index)
-            if got is None:
-                got = subscriber.received[index] = Received()
-            if deletion:
-                got.deletes += 1
-            else:
-                got.puts += 1
-                got.bytes += len(payload)
-                got.hash.update(payload)
-            if subscriber.samples < SAMPLES_PER_NODE:
-                subscriber.samples += 1
-                content = content or self._content(deletion, payload, attachment)
-                told = f'"node": "{subscriber.name}", "sub": "s1", "key": {key.told}{content}, {qos.told}'
-                told += ', "kind": "DELETE"' if deletion else f', "kind": "PUT"{enc.told}'
-                told += f', "timestamp": "{ntp}/{self.router_zid if by_router else publisher.zid}"' if stamp else ""
-                self._samples.append(told)
-        return len(payload)
-
-    def _content(self, deletion: bool, payload: bytes, attachment: bytes | None) -> str:
-        told = "" if deletion else f', "payload": {described(payload)}'
-        return told if attachment is None else f'{told}, "attachment": "{attachment.hex()}"'
+        for delivery in flow.deliveries:
+            delivery.send(delivery.head + body, reliable, qos.express)
+            delivery.received.deletes += 1
+            if delivery.subscriber.samples < SAMPLES_PER_NODE:
+                self._tell_sample(publisher, delivery.subscriber, flow, f'{content}, {qos.told}, "kind": "DELETE"', ntp)
 
     def _get(self, publisher: Publisher, t: int) -> None:
         """A query, and what the queryables answer."""
         shape, chance = self.shape, self._chance
         index = shape.keys + int(chance() * shape.keys)
-        key = publisher.keys.get(index) or publisher.name_key(index, shape)
         priority = shape.priorities[int(chance() * len(shape.priorities))]
-        qos = quality(priority, "block", False)
+        question = publisher.questions.get((index, priority))
+        if question is None:
+            question = Question(publisher, index, publisher.key(index, shape), priority)
+            publisher.questions[index, priority] = question
         everyone = chance() < 0.25
         (target, target_name), (mode, mode_name) = (ALL, NO_CONSOLIDATION) if everyone else (BEST_MATCHING, LATEST)
         parameters = f"n={self.messages};unit=K" if chance() < 0.5 else ""
-        attachment = self._attachment()
+        attachment = self._attachment() if shape.attachments else None
         enc = self._encoding()
         body = (enc.wire, self._payloads.take(int(chance() * 256))) if chance() < 0.3 else None
-        question = wire.query(mode, parameters, body, attachment)
+        asked = wire.query(mode, parameters, body, attachment)
         rid = publisher.next_request(UP)
-        expression = publisher.expression(index, key)
-        publisher.up.send(wire.request(rid, *expression, qos.byte, target, TIMEOUT_MS) + question, priority)
+        wire_id = wire.vle(rid)
+        before, after = question.requests[target]
+        question.ask(before + wire_id + after + asked)
         tells = self._tells()
         content = f', "payload": {described(body[1])}{enc.optional}' if body is not None and tells else ""
         content += f', "attachment": "{attachment.hex()}"' if attachment is not None else ""
-        selector = json.dumps(key.text + (f"?{parameters}" if parameters else ""), ensure_ascii=False)
+        key, qos, (final, final_end) = question.key.told, question.qos, question.final
+        selector = f'{key[:-1]}?{parameters}"' if parameters else key
         replies = []
-        for subscriber in publisher.subscribers if everyone else publisher.subscribers[:1]:
-            hop = subscriber.next_request(DOWN)
-            there = subscriber.expression(index, key)
-            subscriber.down.send(wire.request(hop, *there, qos.byte, target, TIMEOUT_MS) + question, priority)
+        for hop in question.to(everyone):
+            subscriber = hop.subscriber
+            hop_id = wire.vle(subscriber.next_request(DOWN))
+            before, after = hop.requests[target]
+            hop.ask(before + hop_id + after + asked)
             if tells:
-                asked = f'"node": "{subscriber.name}", "op": "rx_query", "qable": "q1", "selector": {selector}, '
-                self._later[1].append(f'{asked}"key": {key.told}, "parameters": {json.dumps(parameters)}{content}')
-            reply = self._reply(publisher, subscriber, key, rid, hop, qos, t, tells)
-            subscriber.up.send(wire.response_final(hop, qos.byte), priority)
-            replies.append(reply)
-        publisher.down.send(wire.response_final(rid, qos.byte), priority)
+                told = f'"node": "{subscriber.name}", "op": "rx_query", "qable": "q1", "selector": {selector}, '
+                self._later[1].append(f'{told}"key": {key}, "parameters": "{parameters}"{content}')
+            answer, told = self._reply(hop, key, qos, t, tells)
+            before, after = hop.there
+            hop.answer(before + hop_id + after + answer)
+            before, after = hop.back
+            question.answer(before + wire_id + after + answer)
+            hop.answer(final + hop_id + final_end)
+            replies.append(told)
+        question.answer(final + wire_id + final_end)
         if tells:
-            told = f'"node": "{publisher.name}", "op": "get", "selector": {selector}, "target": "{target_name}", '
-            told += f'"consolidation": "{mode_name}", "timeout_s": {TIMEOUT_MS // 1000}, {qos.told}{content}, '
-            self._events.append((t, f'{told}"replies": [{", ".join(replies)}]'))
+            told = f'  {{"t": {t}, "node": "{publisher.name}", "op": "get", "selector": {selector}, '
+            told += f'"target": "{target_name}", "consolidation": "{mode_name}", "timeout_s": {TIMEOUT_MS // 1000}, '
+            self._events.append((t, f'{told}{qos.told}{content}, "replies": [{", ".join(replies)}]}}'))
 
-    def _reply(
-        self, publisher: Publisher, subscriber: Subscriber, key: KeyName, rid: int, hop: int, qos: Quality, t: int,
-        tells: bool,
-    ) -> str:  # fmt: skip
-        """One answer on both links, as the one who asked tells it."""
-        chance = self._chance
+    def _reply(self, hop: Hop, key: str, qos: Quality, t: int, tells: bool) -> tuple[bytes, str]:
+        """An answer as it is on both links, and as the one who asked tells it."""
+        chance, subscriber = self._chance, hop.subscriber
         self.messages += 1
         kind = chance()
         enc = self._encoding()
-        by = f'"replier": "{subscriber.zid}"'
-        made = f'"node": "{subscriber.name}", "op": "%s", "qable": "q1"'
         payload = self._payloads.take(self._size(self.shape.payload)) if kind < 0.92 else b""
-        content = f"{described(payload)}{enc.told}" if tells else ""
         stamp, stamped = b"", ""
         if self.shape.timestamps == "source":
             ntp = wire.ntp64(t)
             stamp, stamped = wire.timestamp(ntp, subscriber.zid_wire), f', "timestamp": "{ntp}/{subscriber.zid}"'
+        attachment = self._attachment() if self.shape.attachments and 0.1 <= kind < 0.92 else None
         if kind < 0.1:
-            answer = wire.err(payload, enc.wire)
-            event, told = f'{made % "reply_err"}, "payload": {content}', f'{{"err": {content}, {by}}}'
+            op, answer = "reply_err", wire.err(payload, enc.wire)
         elif kind < 0.92:
-            attachment = self._attachment()
+            op, answer = "reply", wire.reply(wire.put(payload, enc.wire, stamp, attachment))
+        else:
+            op, answer = "reply_del", wire.reply(wire.delete(stamp))
+        if not tells:
+            return answer, ""
+        by = f'"replier": "{subscriber.zid}"'
+        if kind < 0.1:
+            content = f"{described(payload)}{enc.told}"
+            told = f'{{"err": {content}, {by}}}'
+            content = f'"payload": {content}'
+        elif kind < 0.92:
             attached = f', "attachment": "{attachment.hex()}"' if attachment is not None else ""
-            answer = wire.reply(wire.put(payload, enc.wire, stamp, attachment))
-            content = f'"key": {key.told}, "payload": {content}{attached}{stamped}'
-            event, told = f"{made % 'reply'}, {content}", f'{{"kind": "PUT", {content}, {qos.told}, {by}}}'
+            content = f'"key": {key}, "payload": {described(payload)}{enc.told}{attached}{stamped}'
+            told = f'{{"kind": "PUT", {content}, {qos.told}, {by}}}'
         else:
-            answer = wire.reply(wire.delete(stamp))
-            content = f'"key": {key.told}{stamped}'
-            event, told = f"{made % 'reply_del'}, {content}", f'{{"kind": "DELETE", {content}, {qos.told}, {by}}}'
-        if key.form == "prefix":
-            there, back = (key.prefix_id, key.suffix, True), (key.prefix_id, key.suffix, False)
-        else:
-            there = back = (0, key.text, True)
-        zid = subscriber.zid_wire
-        subscriber.up.send(wire.response(hop, *there, qos.byte, zid, QUERYABLE_ENTITY) + answer, qos.priority)
-        publisher.down.send(wire.response(rid, *back, qos.byte, zid, QUERYABLE_ENTITY) + answer, qos.priority)
-        if tells:
-            self._later[2].append(event)
-        return told
+            content = f'"key": {key}{stamped}'
+            told = f'{{"kind": "DELETE", {content}, {qos.told}, {by}}}'
+        self._later[2].append(f'"node": "{subscriber.name}", "op": "{op}", "qable": "q1", {content}')
+        return answer, told
 
     def _declaration(self, publisher: Publisher, t: int) -> None:
         """Something is declared, or what was declared for the longest time goes."""
@@ -517,7 +536,7 @@ class Traffic:
             client.up.declare(EXTRA[what].undeclare(number))
             told = f'"op": "undeclare", "id": "{name}", "kind": "{EXTRA[what].kind}"'
         else:
-            what = list(EXTRA)[client.extra_count % len(EXTRA)]
+            what = EXTRA_KINDS[client.extra_count % len(EXTRA)]
             client.extra_count += 1
             number = FIRST_EXTRA + client.extra_count
             if what == "keyexpr":  # these ids have 16 bits: take them again, as nodes do
@@ -530,6 +549,11 @@ class Traffic:
         if self._tells():
             told = f'"node": "{client.name}", {told}'
             if client is publisher:
-                self._events.append((t, told))
+                self._events.append((t, f'  {{"t": {t}, {told}}}'))
             else:
                 self._later[2].append(told)
+
+
+def _content(payload: bytes, attachment: bytes | None) -> str:
+    told = described(payload)
+    return told if attachment is None else f'{told}, "attachment": "{attachment.hex()}"'

@@ -31,11 +31,12 @@ def described(payload: bytes) -> str:
 class Received:
     """What one subscriber got on one key."""
 
-    __slots__ = ("bytes", "deletes", "hash", "puts")
+    __slots__ = ("_hash", "bytes", "deletes", "puts", "update")
 
     def __init__(self) -> None:
         self.puts = self.deletes = self.bytes = 0
-        self.hash = sha256()
+        self._hash = sha256()
+        self.update = self._hash.update  # with a payload
 
     def summary(self) -> dict[str, Any]:
         """As the truth file has it."""
@@ -44,20 +45,21 @@ class Received:
             "count": self.puts + self.deletes,
             "bytes": self.bytes,
             "kinds": {kind: n for kind, n in kinds.items() if n},
-            "sha256_concat": self.hash.hexdigest(),
+            "sha256_concat": self._hash.hexdigest(),
         }
 
 
 class _List:
-    """A JSON list that is written item by item."""
+    """A JSON list that is written some items at a time."""
 
     def __init__(self, file: IO[str]) -> None:
         self.file = file
-        self.count = 0
+        self._begun = False
 
-    def add(self, line: str) -> None:
-        self.file.write(",\n" + line if self.count else line)
-        self.count += 1
+    def add(self, lines: list[str]) -> None:
+        if lines:
+            self.file.write((",\n" if self._begun else "") + ",\n".join(lines))
+            self._begun = True
 
 
 class TruthFile:
@@ -71,17 +73,17 @@ class TruthFile:
         self._file.write(json.dumps({"schema": SCHEMA, **head}, ensure_ascii=False, indent=1)[:-2])
         self._file.write(',\n "events": [\n')
 
-    def event(self, line: str) -> None:
-        """Add an event."""
-        self._events.add(line)
+    def events(self, lines: list[str]) -> None:
+        """Add events."""
+        self._events.add(lines)
 
-    def sample(self, line: str) -> None:
-        """Add a sample that a subscriber received."""
-        self._samples.add(line)
+    def samples(self, lines: list[str]) -> None:
+        """Add samples that subscribers received."""
+        self._samples.add(lines)
 
     def damage(self, line: str) -> None:
         """Add a change that was made to the capture afterwards."""
-        self._damage.add(line)
+        self._damage.add([line])
 
     def close(self, tail: dict[str, Any], damaged: bool) -> None:
         """Finish the file."""
