@@ -159,10 +159,10 @@ class PacketBlocks(files.Sources):
         pcapng = not state[scan.UNIT]
         counted = 0
         while True:
-            state[scan.FILLED], state[scan.ADDRESSES], state[scan.SEED] = view.filled, table.count, table.seed
-            columns = rows.wide, rows.narrow, rows.proto, rows.marks
-            why = scan.scan(view.buf, state, interfaces.array, *columns, table.slots, table.keys)
-            table.name(int(state[scan.ADDRESSES]))
+            state[scan.FILLED] = view.filled
+            why = scan.walk(view.buf, state, interfaces.array, rows.wide, rows.narrow)
+            scan.decode(view.buf, state, interfaces.array, rows.wide, rows.narrow, rows.proto, rows.marks)
+            table.name(view.buf, state, rows.narrow)
             self.packets += int(state[scan.PACKETS]) - counted
             counted = int(state[scan.PACKETS])
             if state[scan.MARKED]:
@@ -173,9 +173,6 @@ class PacketBlocks(files.Sources):
                 body = view.data[pos - int(state[scan.VALUE]) + 8 : pos - 4].tobytes()
                 interfaces.add(files.read_interface(body, ">" if state[scan.BIG] else "<"))
                 state[scan.INTERFACES] = len(interfaces.items)
-                continue
-            if why == scan.TABLE_FULL:
-                table.grow(state)
                 continue
             if why == scan.AT_SECTION:
                 order = files.BYTE_ORDERS.get(view.data[pos + 8 : pos + 12].tobytes())
@@ -190,7 +187,7 @@ class PacketBlocks(files.Sources):
 
             interfaces.count_unknown(self.unknown_linktypes)
             block = rows.block(capture, view.data, int(state[scan.COUNT]), self.addresses)
-            state[scan.COUNT] = 0
+            state[scan.COUNT] = state[scan.DECODED] = state[scan.NAMED] = 0
             if block.count:
                 yield block
             if why == scan.AT_SECTION:
@@ -249,8 +246,8 @@ class _Rows:
         """The first ``count`` rows without the dropped ones; the next rows begin anew."""
         wide, narrow, proto = self.wide[:, :count], self.narrow[:, :count], self.proto[:count]
         if self.dropped:
-            wide, narrow = np.delete(wide, self.dropped, 1), np.delete(narrow, self.dropped, 1)
-            proto = np.delete(proto, self.dropped)
+            kept = np.delete(np.arange(count), self.dropped)
+            wide, narrow, proto = wide.take(kept, 1), narrow.take(kept, 1), proto[kept]
             self.dropped = []
         if self._extra:
             data = np.concatenate((data, np.frombuffer(self._extra, np.uint8)))
@@ -282,8 +279,7 @@ class _Addresses:
     """Addresses by number, in a table that compiled code searches (open addressing)."""
 
     def __init__(self, texts: list[str]) -> None:
-        self.seed = secrets.randbits(62)
-        self.count = 0
+        self._seed = secrets.randbits(62)
         self._texts = texts
         self._make(FIRST_ADDRESSES)
 
@@ -291,22 +287,20 @@ class _Addresses:
         self.slots = np.full(size, -1, np.int32)
         self.keys = np.empty((int(size * FULL), scan.KEY_COLUMNS), np.int64)
 
-    def name(self, count: int) -> None:
-        """Add the text of the addresses that are new."""
-        for high, low, version in self.keys[self.count : count].tolist():
+    def name(self, buf: Bytes, state: Ints, narrow: Shorts) -> None:
+        """Put numbers into the new rows, and add the text of the addresses that are new."""
+        state[scan.ADDRESSES], state[scan.SEED] = len(self._texts), self._seed
+        while not scan.intern(buf, state, narrow, self.slots, self.keys):
+            keys, count = self.keys, int(state[scan.ADDRESSES])
+            self._make(len(self.slots) * 2)
+            self.keys[:count] = keys[:count]
+            scan.rehash(state, self.slots, self.keys)
+        for high, low, version in self.keys[len(self._texts) : state[scan.ADDRESSES]].tolist():
             if version == 4:
                 self._texts.append(inet_ntop(AF_INET, low.to_bytes(4, "big")))
             else:
                 packed = high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True)
                 self._texts.append(inet_ntop(AF_INET6, packed))
-        self.count = count
-
-    def grow(self, state: Ints) -> None:
-        """Make room for twice as many."""
-        keys = self.keys
-        self._make(len(self.slots) * 2)
-        self.keys[: self.count] = keys[: self.count]
-        scan.rehash(state, self.slots, self.keys)
 
 
 class _Interfaces:
