@@ -11,30 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scapy_zenoh.link import (
-    ZenohBatch,
-    ZenohCompressedBatch,
-    ZenohCompressedDatagram,
-    ZenohDatagram,
-    ZenohLowLatencyDatagram,
-    ZenohLowLatencyUnit,
-)
-from scapy_zenoh.message import stopped
-from scapy_zenoh.records import record_of
-from scapy_zenoh.transport import ZenohFragment, ZenohFrame, ZenohInit, ZenohJoin, ZenohOpen, ZenohTransportOam
+from scapy_zenoh.codec import PREFIX, Batch, Codec
+from scapy_zenoh.session.record import MessageRecord
 
-BATCH: dict[str, type[Any]] = {
-    "plain": ZenohBatch,
-    "compressed": ZenohCompressedBatch,
-    "lowlatency": ZenohLowLatencyUnit,
-}
-DATAGRAM: dict[str, type[Any]] = {
-    "plain": ZenohDatagram,
-    "compressed": ZenohCompressedDatagram,
-    "lowlatency": ZenohLowLatencyDatagram,
-}
 FRAMINGS = ("plain", "lowlatency", "compressed")  # in the order in which they are tried
-PREFIX = {"plain": 2, "compressed": 2, "lowlatency": 4}
 
 #: The end of a low-latency stream: a CLOSE in an ordinary batch, with a batch header if compression was agreed too.
 LAST_CLOSE = {b"\x02\x00\x03": "plain", b"\x03\x00\x00\x03": "compressed"}
@@ -42,8 +22,11 @@ LAST_CLOSE = {b"\x02\x00\x03": "plain", b"\x03\x00\x00\x03": "compressed"}
 MAX_EMPTY = 4  # empty batches in a row; nodes send one at a time
 MAX_UNIT = 1 << 17  # no low-latency unit is larger than a batch; anything above is no size
 
-#: How much a batch of each kind proves.
-_WORTH = {ZenohInit: 8, ZenohOpen: 3, ZenohJoin: 8, ZenohFrame: 3, ZenohFragment: 1}
+#: How much a transport message of each kind proves.
+_WORTH = {"init_syn": 8, "init_ack": 8, "open_syn": 3, "open_ack": 3, "join": 8, "frame": 3}
+
+#: Whether the number of a FRAME or FRAGMENT goes on from what was seen before: 1 yes, 0 cannot tell, -1 no.
+Fits = Callable[[MessageRecord], int]
 
 
 def size_at(data: Any, pos: int, framing: str) -> int | None:
@@ -115,38 +98,41 @@ def follow(data: bytes, pos: int, framing: str, most: int = 4) -> bool:
 class Proof:
     """What the batches of a stream have shown so far to be Zenoh."""
 
-    fits: Callable[[Any], int]  # whether the number of a FRAME goes on from what was seen before: 1 yes, -1 no
+    fits: Fits
     points: int = 0
     batches: int = 0
     numbers: dict[tuple[int, bool], int] = field(default_factory=dict)  # newest per lane
     continues: bool = False  # a number goes on from what was seen before
 
-    def add(self, batch: Any) -> bool:
+    def add(self, batch: Batch) -> bool:
         """Take the next batch; False when it is bad or does not go on from the last."""
-        if stopped(batch):
+        if batch.stopped:
             return False
-        for message in batch.carried():
-            if isinstance(message, ZenohTransportOam):
+        inside = False  # a FRAME, which counts for all that is in it
+        for number, record in enumerate(batch.records):
+            if record.layer == "network":
+                self.points += 0 if inside else 2
+                continue
+            if record.kind == "transport_oam":
                 return False
-            points = _WORTH.get(type(message), 2 if message.family and message.family.name == "network" else 1)
-            if isinstance(message, ZenohFrame) and not message.msgs:
-                points = 0
-            if isinstance(message, (ZenohFrame, ZenohFragment)):
-                verdict = self._number(message)
+            inside = record.kind == "frame"
+            self.points += _WORTH.get(record.kind, 1)
+            if inside and not _is_network(batch.records, number + 1):
+                self.points -= _WORTH["frame"]  # an empty FRAME proves nothing
+            if record.kind in ("frame", "fragment"):
+                verdict = self._number(record)
                 if verdict < 0:
                     return False
-                points += 3 * verdict
-            self.points += points
+                self.points += 3 * verdict
         self.batches += 1
         return True
 
-    def _number(self, message: Any) -> int:
-        record = record_of(message)
+    def _number(self, record: MessageRecord) -> int:
         sn, lane = record.sn or 0, (record.priority or 0, bool(record.reliable))
         last = self.numbers.get(lane)
         self.numbers[lane] = sn
         if last is None:
-            verdict = self.fits(message)
+            verdict = self.fits(record)
             self.continues = self.continues or verdict > 0
             return verdict
         if sn - last in (1, 2) or last in _LARGEST and sn <= 1:
@@ -154,10 +140,14 @@ class Proof:
         return -1
 
 
+def _is_network(records: list[MessageRecord], number: int) -> bool:
+    return number < len(records) and records[number].layer == "network"
+
+
 _LARGEST = (0x7F, 0x7E, 0x3FFF, 0x3FFE, 0x0FFFFFFF, 0x0FFFFFFE, 0xFFFFFFFF, 0xFFFFFFFE)
 
 
-def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enough: int, final: bool) -> bool:
+def proof(codec: Codec, data: bytes, pos: int, framing: str, fits: Fits, enough: int, final: bool) -> bool:
     """True when the batches from ``pos`` on are Zenoh.
 
     Two good ones are, or one whose numbers go on from what was seen, or one that ends with the stream.
@@ -168,7 +158,7 @@ def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enoug
         if size is None or pos + size > len(data):
             return False
         if size > PREFIX[framing]:
-            if not shown.add(BATCH[framing](data[pos : pos + size])):
+            if not shown.add(codec.batch(data[pos : pos + size], framing, sized=True)):
                 return False
         elif framing != "plain" or empty == MAX_EMPTY:
             return False
@@ -180,19 +170,19 @@ def proof(data: bytes, pos: int, framing: str, fits: Callable[[Any], int], enoug
     return shown.points >= enough and (shown.batches >= 2 or shown.continues or final and pos == len(data))
 
 
-def no_opinion(message: Any) -> int:
+def no_opinion(record: MessageRecord) -> int:
     """For ``fits`` when no sequence number was seen yet."""
     return 0
 
 
 def find(
-    data: bytes, framings: tuple[str, ...], fits: Callable[[Any], int], enough: int, final: bool = False
+    codec: Codec, data: bytes, framings: tuple[str, ...], fits: Fits, enough: int, final: bool = False
 ) -> tuple[int, str] | None:
     """The first position from which batches can be followed, and their framing. ``final``: no more bytes will come."""
     for pos in range(len(data)):
         for framing in framings:
             empty = size_at(data, pos, framing) == PREFIX[framing]  # proves nothing: zeros would be many of them
             if not empty and plausible(data, pos, framing) and follow(data, pos, framing):
-                if proof(data, pos, framing, fits, enough, final):
+                if proof(codec, data, pos, framing, fits, enough, final):
                     return pos, framing
     return None

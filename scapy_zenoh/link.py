@@ -10,7 +10,6 @@ among them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from cobs import cobs
 from scapy.config import conf
 from scapy.packet import Packet, bind_bottom_up, bind_top_down
 
+from scapy_zenoh.decode.codec import is_hello
 from scapy_zenoh.enums import TransportId
 from scapy_zenoh.expr import Expr, From
 from scapy_zenoh.fault import FaultKind, WireFault
@@ -373,17 +373,6 @@ class ZenohSerial(_Carrier):
 
 
 # --- which layer some bytes are -----------------------------------------------------------------
-
-_LOCATOR = re.compile(r"[a-z][a-z0-9-]*/.+")
-
-
-def is_hello(data: bytes) -> bool:
-    """True when a datagram is a HELLO to the last byte."""
-    if len(data) < 4 or data[0] & 0x5F != 0x02 or data[1] != PROTOCOL_VERSION:
-        return False
-    hello = ZenohHello(data)
-    exact = hello.fault is None and not hello.payload and "reserved" not in hello.fields
-    return exact and all(_LOCATOR.match(locator) for locator in hello.locators or ())
 
 
 def _readable(cls: type[_Carrier], data: bytes) -> bool:

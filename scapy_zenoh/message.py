@@ -229,6 +229,8 @@ class Record(Faulty):
         try:
             data, count = counter.fld.getfield(self, data)
             for _ in range(count):
+                if not data:
+                    return False
                 record = listed.fld.kinds(data, _internal=1)
                 data = take_padding(record)
                 if record.fault is not None:

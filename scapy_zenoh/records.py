@@ -1,11 +1,13 @@
-"""From Scapy messages to the plain records that the session takes."""
+"""From Scapy messages to the plain records that the session takes: the reference for all other decoders."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from scapy.packet import Packet
 
+from scapy_zenoh.codec import Batch, Single
 from scapy_zenoh.data import (
     ZenohDel,
     ZenohErr,
@@ -34,7 +36,15 @@ from scapy_zenoh.enums import (
     WhatAmIBit,
 )
 from scapy_zenoh.fault import Fault, worst
-from scapy_zenoh.message import Faulty, Malformed
+from scapy_zenoh.link import (
+    ZenohBatch,
+    ZenohCompressedBatch,
+    ZenohCompressedDatagram,
+    ZenohDatagram,
+    ZenohLowLatencyDatagram,
+    ZenohLowLatencyUnit,
+)
+from scapy_zenoh.message import SCOUTING, Faulty, Malformed, stopped
 from scapy_zenoh.network import (
     ZenohDeclare,
     ZenohExtBudget,
@@ -49,6 +59,7 @@ from scapy_zenoh.network import (
     ZenohResponse,
     ZenohResponseFinal,
 )
+from scapy_zenoh.parsing import parse
 from scapy_zenoh.scouting import ZenohHello, ZenohScout
 from scapy_zenoh.session.record import MessageRecord, Offer
 from scapy_zenoh.transport import (
@@ -310,8 +321,8 @@ def _init(message: ZenohInit) -> MessageRecord:
         compression=ZenohExtCompression in exts,
         low_latency=ZenohExtLowLatency in exts,
         multilink=ZenohExtInitSynMultiLink in exts or ZenohExtInitAckMultiLink in exts,
-        shared_memory=any(e.eid == 0x2 for e in exts.values()),
-        auth=any(e.eid == 0x3 for e in exts.values()),
+        shared_memory=any(e.eid == 0x2 for e in values.get("exts") or ()),
+        auth=any(e.eid == 0x3 for e in values.get("exts") or ()),
         patch=int(exts[ZenohExtPatch].patch) if ZenohExtPatch in exts else 0,
         sn_resolution=values.get("sn_resolution", 2),
         batch_size=values.get("batch_size", 65535),
@@ -410,3 +421,66 @@ _READERS: dict[type, Any] = {
     ZenohInterest: _interest,
     ZenohNetworkOam: _network_oam,
 }
+
+
+# --- batches ------------------------------------------------------------------------------------
+
+_SIZED: dict[str, type[Any]] = {
+    "plain": ZenohBatch,
+    "compressed": ZenohCompressedBatch,
+    "lowlatency": ZenohLowLatencyUnit,
+}
+_UNSIZED: dict[str, type[Any]] = {
+    "plain": ZenohDatagram,
+    "compressed": ZenohCompressedDatagram,
+    "lowlatency": ZenohLowLatencyDatagram,
+}
+
+
+class ScapyCodec:
+    """Reads with the Scapy classes; each message knows its record as ``context``."""
+
+    def batch(self, data: bytes, framing: str, sized: bool) -> Batch:
+        """Read a batch; ``sized``: it begins with its size, as on a stream."""
+        packet = (_SIZED if sized else _UNSIZED)[framing](data)
+        records: list[MessageRecord] = []
+        for message in packet.carried():
+            record = message.context = record_of(message)
+            records.append(record)
+            for inner in message.msgs if isinstance(message, ZenohFrame) else ():
+                one = inner.context = record_of(inner)
+                one.layer, one.sn, one.reliable = "network", record.sn, record.reliable
+                records.append(one)
+        bad = stopped(packet)
+        fault = None if packet.own_fault is None else str(packet.own_fault.kind)
+        compressed = framing == "compressed" and bool(packet.C)
+        return Batch(records, bad, _undecoded(packet) if bad else 0, fault, compressed, packet)
+
+    def scouting(self, data: bytes) -> Single | None:
+        """Read a scouting message; None when no id matches."""
+        return self._single(data, "scouting") if SCOUTING.pick(data) else None
+
+    def network(self, data: bytes) -> Single:
+        """Read a network message that was put together from FRAGMENTs."""
+        single = self._single(data, "network")
+        single.record.layer = "network"
+        return single
+
+    def _single(self, data: bytes, layer: str) -> Single:
+        message, rest = parse(data, layer)
+        record = message.context = record_of(message)
+        return Single(record, len(rest), stopped(message), _undecoded(message), message)
+
+
+def _undecoded(packet: Any) -> int:
+    """Bytes from a fault on."""
+    return sum(len(pkt.load) for pkt in _walk(packet) if isinstance(pkt, Malformed))
+
+
+def _walk(pkt: Any) -> Iterator[Any]:
+    while pkt:
+        yield pkt
+        for holder in pkt.packetfields:
+            for inner in pkt.fields.get(holder.name) or ():
+                yield from _walk(inner)
+        pkt = pkt.payload

@@ -18,6 +18,7 @@ from scapy_zenoh import capture
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.link import ZenohLowLatencyStream, ZenohLowLatencyUnit, ZenohStream
 from scapy_zenoh.message import Record
+from scapy_zenoh.records import ScapyCodec
 
 
 class ZenohSession(IPSession):
@@ -25,7 +26,7 @@ class ZenohSession(IPSession):
 
     def __init__(self, *args: Any, ports: tuple[int, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.follower = Follower(ports)
+        self.follower = Follower(ports, codec=ScapyCodec())
         self.follower.on_batch = lambda batch: self._batches.append(batch)
         self._batches: list[Any] = []
         self._frame = 0

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from scapy_zenoh import framing as frames
 from scapy_zenoh.capture import Packet
+from scapy_zenoh.decode.codec import is_hello
 from scapy_zenoh.fault import FaultKind
-from scapy_zenoh.follow.source import MessageSource, undecoded_of
+from scapy_zenoh.follow.source import MessageSource, begins_link
 from scapy_zenoh.follow.tape import Ends, Where, end_text
-from scapy_zenoh.link import is_hello
-from scapy_zenoh.message import SCOUTING, stopped
-from scapy_zenoh.parsing import parse
-from scapy_zenoh.records import record_of
 from scapy_zenoh.session.tracker import Link
-from scapy_zenoh.transport import ZenohFrame, ZenohInit, ZenohJoin
+from scapy_zenoh.values import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
     from scapy_zenoh.follow.follower import Follower
@@ -68,31 +65,26 @@ class DatagramLink(MessageSource):
         return self.quic
 
     def _scouting(self, packet: Packet, data: bytes, direction: int, where: Where) -> bool:
-        cls = SCOUTING.pick(data)
         on_port = bool(self.ends.ports() & self.follower.scouting_ports)
-        if cls is None or len(data) < 3 or not (is_hello(data) or on_port and data[1] == 9):
+        if len(data) < 3 or not (is_hello(data) or on_port and data[1] == PROTOCOL_VERSION):
             return False
-        message, rest = parse(data, "scouting")
-        if stopped(message) and not packet.missing or rest and not on_port:
+        message = self.follower.codec.scouting(data)
+        if message is None or message.stopped and not packet.missing or message.rest and not on_port:
             return False
-        record = record_of(message)
-        if rest and record.fault is None:
+        record = message.record
+        if message.rest and record.fault is None:
             record.fault = str(FaultKind.TRAILING_BYTES)
         if packet.missing and record.fault:
             record.fault = str(FaultKind.TRUNCATED)
-        bad = min(undecoded_of(message), len(data))
         accounting = self.follower.accounting
-        accounting.decoded(len(data) - bad)
-        accounting.undecoded(bad)
+        accounting.add(len(data), message.undecoded)
         accounting.missing_bytes += packet.missing
         accounting.zenoh_packets += 1
         record.link, record.session = f"{self.name}#0", f"?{self.name}#0"
         record.src_zid = record.zid
         record.batch = self.batches[direction]
         self.batches[direction] += 1
-        message.context = record
-        if self.follower.on_batch is not None:
-            self.follower.on_batch(message)
+        self.follower.take_batch(message.packet)
         self.follower.row(record, self.ends.origin(direction, where, "udp"))
         return True
 
@@ -101,10 +93,10 @@ class DatagramLink(MessageSource):
         link = self.link
         if link is None or self.group or not link.switched[0] and not link.switched[1]:
             return False
-        if data[0] & 0x3F != 0x01 or len(data) < 5 or data[1] != 9:
+        if data[0] & 0x3F != 0x01 or len(data) < 5:
             return False
-        init = frames.DATAGRAM["plain"](data).carried()
-        if len(init) != 1 or not isinstance(init[0], ZenohInit) or init[0].fault or init[0].A:
+        batch = self.follower.codec.batch(data, "plain", sized=False)
+        if len(batch.records) != 1 or not begins_link(batch.records[0], "init_syn"):
             return False
         self.follower.tracker.close_link(link, None)
         self.instance += 1
@@ -115,14 +107,13 @@ class DatagramLink(MessageSource):
     def _proves(self, data: bytes) -> bool:
         """True when a datagram is Zenoh beyond doubt: an INIT or JOIN to the last byte, or on a Zenoh port a FRAME."""
         for framing in frames.FRAMINGS if self.known_port else ("plain",):
-            batch = frames.DATAGRAM[framing](data)
+            batch = self.follower.codec.batch(data, framing, sized=False)
             shown = frames.Proof(frames.no_opinion)
-            messages = batch.carried()
-            if not messages or not shown.add(batch):
+            first = batch.first()
+            if first is None or not shown.add(batch):
                 continue
-            first = messages[0]
-            opens = isinstance(first, (ZenohInit, ZenohJoin)) and first.version == 9 and not first.fault
-            if opens or self.known_port and shown.points >= 3 and isinstance(first, ZenohFrame):
+            opens = begins_link(first, "init_syn", "init_ack", "join")
+            if opens or self.known_port and shown.points >= 3 and first.kind == "frame":
                 if framing != "plain":
                     self.found_framing = framing
                 return True
@@ -142,11 +133,9 @@ class DatagramLink(MessageSource):
     def _batch(self, data: bytes, missing: int, direction: int, where: Where) -> None:
         assert self.link is not None
         framing = self.link.framing(direction)
-        batch = frames.DATAGRAM[framing](data)
-        bad = min(undecoded_of(batch), len(data)) if stopped(batch) else 0
+        batch = self.follower.codec.batch(data, framing, sized=False)
         accounting = self.follower.accounting
-        accounting.decoded(len(data) - bad)
-        accounting.undecoded(bad)
+        accounting.add(len(data), batch.undecoded)
         accounting.missing_bytes += missing
         accounting.zenoh_packets += 1
         self.emit(direction, batch, where, framing, FaultKind.TRUNCATED if missing else None)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scapy_zenoh.capture import Packet
+from scapy_zenoh.codec import Codec
+from scapy_zenoh.decode.codec import PlainCodec
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
 from scapy_zenoh.follow.tape import End, Ends, Where
@@ -51,15 +53,26 @@ class Accounting:
         self.zenoh_bytes += count
         self.undecoded_bytes += count
 
+    def add(self, count: int, bad: int) -> None:
+        """A batch of so many bytes, of which the last ``bad`` could not be read (counted after decompression)."""
+        bad = min(bad, count)
+        self.decoded(count - bad)
+        self.undecoded(bad)
+
 
 class Follower:
     """Packets in, rows out. ``ports`` are read as Zenoh besides the default ones."""
 
     def __init__(
-        self, ports: Iterable[int] = (), tracker: Tracker | None = None, decryptor: Decryptor | None = None
+        self,
+        ports: Iterable[int] = (),
+        tracker: Tracker | None = None,
+        decryptor: Decryptor | None = None,
+        codec: Codec | None = None,
     ) -> None:
         self._decryptor = decryptor
-        #: Called with each batch before its rows are made.
+        self.codec = codec or PlainCodec()
+        #: Called with each packet that a batch was read into, before its rows are made.
         self.on_batch: Callable[[Any], None] | None = None
         self.tracker = tracker or Tracker()
         self.accounting = Accounting()
@@ -106,6 +119,11 @@ class Follower:
         return rows
 
     # -- what links call --
+
+    def take_batch(self, packet: Any) -> None:
+        """A batch was read, by Scapy into this packet."""
+        if self.on_batch is not None and packet is not None:
+            self.on_batch(packet)
 
     def row(self, record: MessageRecord, origin: Origin) -> None:
         """A message is complete."""

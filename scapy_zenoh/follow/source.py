@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scapy_zenoh import framing as frames
+from scapy_zenoh.codec import Batch
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.follow.tape import Ends, Where
-from scapy_zenoh.message import Malformed
-from scapy_zenoh.parsing import parse
-from scapy_zenoh.records import record_of
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, lane_of
-from scapy_zenoh.transport import ZenohFragment, ZenohFrame
+from scapy_zenoh.values import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
     from scapy_zenoh.follow.follower import Follower
@@ -30,36 +27,24 @@ class MessageSource:
         self.link: Link | None = None
         self.batches = [0, 0]
 
-    def emit(self, direction: int, batch: Any, where: Where, framing: str, cut: FaultKind | None = None) -> None:
+    def emit(self, direction: int, batch: Batch, where: Where, framing: str, cut: FaultKind | None = None) -> None:
         """Rows of all messages of a batch; ``cut``: its end is missing in the capture, which is this fault."""
         ordinal = 0
-        if framing == "compressed" and not batch.C:
+        if framing == "compressed" and not batch.compressed:
             framing = "plain"  # not worth compressing
-        if self.follower.on_batch is not None:
-            self.follower.on_batch(batch)
-        for message in batch.carried():
-            record = message.context = self._record(message, cut)
+        self.follower.take_batch(batch.packet)
+        for record in batch.records:
+            fragment = record.kind == "fragment"
+            if cut is not None and (record.fault in CUT or fragment and record.fault is None):
+                record.fault = str(cut)
             self._tell(direction, record, where, ordinal, framing)
             ordinal += 1
-            if isinstance(message, ZenohFrame):
-                for inner in message.msgs:
-                    one = inner.context = self._record(inner, cut)
-                    one.layer = "network"
-                    one.sn, one.reliable = record.sn, record.reliable
-                    self._tell(direction, one, where, ordinal, framing)
-                    ordinal += 1
-            elif isinstance(message, ZenohFragment) and not record.fault:
+            if fragment and not record.fault:
                 ordinal += self._reassemble(direction, record, where, ordinal, framing)
-        if batch.own_fault is not None and not ordinal:
-            self.unknown(direction, where, str(batch.own_fault.kind), framing)
+        if batch.fault is not None and not ordinal:
+            self.unknown(direction, where, batch.fault, framing)
             return
         self.batches[direction] += 1
-
-    def _record(self, message: Any, cut: FaultKind | None) -> MessageRecord:
-        record = record_of(message)
-        if cut is not None and (record.fault in CUT or isinstance(message, ZenohFragment) and record.fault is None):
-            record.fault = str(cut)
-        return record
 
     def _reassemble(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> int:
         assert self.link is not None
@@ -67,11 +52,10 @@ class MessageSource:
         if whole is None:
             return 0
         data, count = whole
-        message, rest = parse(data, "network")
-        one = message.context = record_of(message)
-        record.whole = message
-        one.layer = "network"
-        if rest and one.fault is None:
+        message = self.follower.codec.network(data)
+        one = message.record
+        record.whole = message.packet
+        if message.rest and one.fault is None:
             one.fault = str(FaultKind.TRAILING_BYTES)
         one.sn, one.reliable, one.fragments = record.sn, record.reliable, count
         self._tell(direction, one, where, ordinal, framing)
@@ -89,16 +73,15 @@ class MessageSource:
         self._tell(direction, MessageRecord("transport", "unknown", fault=fault), where, 0, framing)
         self.batches[direction] += 1
 
-    def fits(self, direction: int) -> Callable[[Any], int]:
-        """Whether the number of a FRAME goes on from those seen in this direction: 1 yes, 0 cannot tell, -1 no."""
+    def fits(self, direction: int) -> frames.Fits:
+        """Whether the number of a FRAME goes on from those seen in this direction."""
         link = self.link
         if link is None:
             return frames.no_opinion
         session = link.session
         side = session.sides[link.side_of[direction]]
 
-        def verdict(message: Any) -> int:
-            record = record_of(message)
+        def verdict(record: MessageRecord) -> int:
             if record.sn is None or record.sn > session.mask:
                 return -1
             lane = side.lanes.get(lane_of(session, record))
@@ -109,19 +92,7 @@ class MessageSource:
         return verdict
 
 
-def undecoded_of(batch: Any) -> int:
-    """Bytes of a batch from a fault on."""
-    total = 0
-    for pkt in _walk(batch):
-        if isinstance(pkt, Malformed):
-            total += len(pkt.load)
-    return total
-
-
-def _walk(pkt: Any) -> Iterator[Any]:
-    while pkt:
-        yield pkt
-        for holder in pkt.packetfields:
-            for inner in pkt.fields.get(holder.name) or ():
-                yield from _walk(inner)
-        pkt = pkt.payload
+def begins_link(record: MessageRecord, *kinds: str) -> bool:
+    """True for a message of these kinds that is good to its last byte and of our version of the protocol."""
+    offer = record.offer
+    return record.kind in kinds and not record.fault and offer is not None and offer.version == PROTOCOL_VERSION

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scapy_zenoh import framing as frames
+from scapy_zenoh.codec import PREFIX, Batch
 from scapy_zenoh.fault import FaultKind
-from scapy_zenoh.follow.source import MessageSource, undecoded_of
+from scapy_zenoh.follow.source import MessageSource, begins_link
 from scapy_zenoh.follow.tape import Ends, Tape, Where
-from scapy_zenoh.message import stopped
 from scapy_zenoh.session.tracker import Link
 from scapy_zenoh.streams import Chunk, Opened
 from scapy_zenoh.tls import Plain
-from scapy_zenoh.transport import ZenohInit
-from scapy_zenoh.values import PROTOCOL_VERSION
 from scapy_zenoh.websocket import UPGRADE_END, WebSocketReader
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ class StreamLink(MessageSource):
         if self.initiator is not None and not self.lost[direction]:
             size = frames.size_at(data, 0, "plain")
             if size is not None and size <= len(data):
-                if _opens(frames.BATCH["plain"](data[:size])):
+                if _opens(self.follower.codec.batch(data[:size], "plain", sized=True)):
                     return True
             if not self.known_port:
                 return False
@@ -119,7 +117,7 @@ class StreamLink(MessageSource):
             return False
         self.tried[direction] = len(data)
         enough = 4 if self.known_port else 8
-        return frames.find(data, frames.FRAMINGS, frames.no_opinion, enough, final) is not None
+        return frames.find(self.follower.codec, data, frames.FRAMINGS, frames.no_opinion, enough, final) is not None
 
     def _settle(self, final: bool) -> None:
         self.kind = "zenoh"
@@ -137,7 +135,7 @@ class StreamLink(MessageSource):
         """Mid-stream: the framing of the direction that shows it holds for both."""
         for direction in (0, 1):
             data = bytes(self.tapes[direction].data)
-            found = frames.find(data, frames.FRAMINGS, frames.no_opinion, 4, final)
+            found = frames.find(self.follower.codec, data, frames.FRAMINGS, frames.no_opinion, 4, final)
             if found is not None and self.link is not None:
                 self.link.framing_override = found[1]
                 return
@@ -199,16 +197,14 @@ class StreamLink(MessageSource):
         assert self.sockets is not None
         for content in self.sockets[direction].feed(data):
             if self.link is None:
-                first = frames.DATAGRAM["plain"](content)
-                if not content or not (_opens(first) or self.known_port and not stopped(first)):
+                first = self.follower.codec.batch(content, "plain", sized=False)
+                if not content or not (_opens(first) or self.known_port and not first.stopped):
                     continue
                 self.link = self.follower.new_link(Link(self.name, "ws", ordered=True))
                 self.follower.accounting.zenoh_packets += 1
             framing = self.link.framing(direction)
-            batch = frames.DATAGRAM[framing](content)
-            bad = min(undecoded_of(batch), len(content))
-            self.follower.accounting.decoded(len(content) - bad)
-            self.follower.accounting.undecoded(bad)
+            batch = self.follower.codec.batch(content, framing, sized=False)
+            self.follower.accounting.add(len(content), batch.undecoded)
             self.emit(direction, batch, where, framing)
 
     # -- batches --
@@ -248,15 +244,15 @@ class StreamLink(MessageSource):
         tape, accounting = self.tapes[direction], self.follower.accounting
         where = tape.where(size)
         data = bytes(tape.data[:size])
-        if size == frames.PREFIX[framing]:
+        if size == PREFIX[framing]:
             tape.take(size)
             accounting.decoded(size)
             self.batches[direction] += 1
             return
-        batch = frames.BATCH[framing](data)
+        batch = self.follower.codec.batch(data, framing, sized=True)
         bad = 0
-        if stopped(batch):
-            bad = min(undecoded_of(batch), size - frames.PREFIX[framing])
+        if batch.stopped:
+            bad = min(batch.undecoded, size - PREFIX[framing])
             if not frames.follow(bytes(tape.data), size, framing):
                 # the size itself may be damaged: the next batch is looked for from the fault on
                 size -= bad
@@ -264,8 +260,7 @@ class StreamLink(MessageSource):
                 self.lost[direction] = self.told[direction] = True
                 self.tried[direction] = 0
         tape.take(size)
-        accounting.decoded(size - bad)
-        accounting.undecoded(bad)
+        accounting.add(size, bad)
         self.emit(direction, batch, where, framing)
 
     def _resync(self, direction: int, final: bool = False) -> bool:
@@ -277,7 +272,9 @@ class StreamLink(MessageSource):
         self.tried[direction] = len(tape.data)
         sure = self.link.handshake or self.link.framing_override is not None
         framings = (self.link.framing(direction),) if sure else frames.FRAMINGS
-        found = frames.find(bytes(tape.data), framings, self.fits(direction), 3 if final else 4, final)
+        found = frames.find(
+            self.follower.codec, bytes(tape.data), framings, self.fits(direction), 3 if final else 4, final
+        )
         if found is None:
             if len(tape.data) > UNDECIDED:
                 self._undecoded(direction, len(tape.data) - UNDECIDED // 2)
@@ -342,7 +339,7 @@ class StreamLink(MessageSource):
         framing, size = self._next(direction)
         where = tape.where(len(tape.data))
         data = tape.take(len(tape.data))
-        prefix = frames.PREFIX[framing]
+        prefix = PREFIX[framing]
         content = data[prefix:]
         accounting = self.follower.accounting
         self.told[direction] = True
@@ -350,10 +347,8 @@ class StreamLink(MessageSource):
             accounting.undecoded(len(data))
             self.unknown(direction, where, str(cut), framing)
         else:
-            batch = frames.DATAGRAM[framing](content)
-            bad = min(undecoded_of(batch), len(content))
-            accounting.decoded(len(data) - bad)
-            accounting.undecoded(bad)
+            batch = self.follower.codec.batch(content, framing, sized=False)
+            accounting.add(len(data), batch.undecoded)
             self.emit(direction, batch, where, framing, cut)
         return 0 if size is None else size - len(data)
 
@@ -387,12 +382,13 @@ class StreamLink(MessageSource):
         assert self.link is not None
         tape = self.tapes[direction]
         framing, size = self._next(direction)
-        prefix = frames.PREFIX[framing]
+        prefix = PREFIX[framing]
         data = bytes(tape.data)
         if framing != "compressed" and len(data) > prefix:
-            batch = frames.DATAGRAM[framing](data[prefix:])
-            good = len(data) - min(undecoded_of(batch), len(data) - prefix)
-            if good < len(data) and frames.find(data[good:], (framing,), self.fits(direction), 4, final=True):
+            codec, fits = self.follower.codec, self.fits(direction)
+            batch = codec.batch(data[prefix:], framing, sized=False)
+            good = len(data) - batch.undecoded
+            if good < len(data) and frames.find(codec, data[good:], (framing,), fits, 4, final=True):
                 where = tape.where(good)
                 tape.take(good)
                 self.follower.accounting.decoded(good)
@@ -411,8 +407,7 @@ class StreamLink(MessageSource):
             self.follower.tracker.forget_link(self.link)
 
 
-def _opens(batch: Any) -> bool:
+def _opens(batch: Batch) -> bool:
     """True for a batch that is an INIT to its last byte, and nothing else."""
-    messages = batch.carried()
-    first = messages[0] if len(messages) == 1 else None
-    return isinstance(first, ZenohInit) and not first.fault and first.version == PROTOCOL_VERSION
+    first = batch.first()
+    return first is not None and len(batch.records) == 1 and begins_link(first, "init_syn", "init_ack")

@@ -23,6 +23,7 @@ from scapy_zenoh.extension import ExtChain
 from scapy_zenoh.fault import FaultKind
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.message import NETWORK, SCOUTING, TRANSPORT, Faulty, Malformed, MessageList, Record, RecordList
+from scapy_zenoh.records import ScapyCodec
 from scapy_zenoh.rows import Origin
 from scapy_zenoh.schema.names import filter_of, record_filter
 from scapy_zenoh.session.record import MessageRecord
@@ -260,7 +261,7 @@ class _Watching(Follower):
     """A follower that keeps the messages with their rows."""
 
     def __init__(self, decryptor: Decryptor | None) -> None:
-        super().__init__(decryptor=decryptor)
+        super().__init__(decryptor=decryptor, codec=ScapyCodec())
         self.reading = Reading()
         self.on_batch = self._batches_append
         self._batches: list[Any] = []
