@@ -14,7 +14,7 @@ from scapy_zenoh.synthetic import wire
 from scapy_zenoh.synthetic.recorder import TcpLink, UdpLink
 from scapy_zenoh.synthetic.sender import Sender
 from scapy_zenoh.synthetic.shape import Shape
-from scapy_zenoh.synthetic.truth import Received
+from scapy_zenoh.synthetic.truth import SAMPLES_PER_NODE, Received
 from scapy_zenoh.values import encoding_from_text
 
 PRIORITY_NAMES = ("CONTROL", "REAL_TIME", "INTERACTIVE_HIGH", "INTERACTIVE_LOW", "DATA_HIGH", "DATA", "DATA_LOW",
@@ -52,6 +52,8 @@ class Encoding(NamedTuple):
     """An encoding on the wire and in the truth file, where defaults are left out."""
 
     wire: bytes
+    put: bytes  # a PUT of this encoding up to the length of its payload
+    stamped: bytes  # header of a PUT with timestamp
     told: str
     optional: str
 
@@ -60,35 +62,32 @@ def encoding(text: str) -> Encoding:
     """An encoding from its name."""
     told = f', "encoding": {json.dumps(text)}'
     data = wire.encoding(*encoding_from_text(text))
-    return Encoding(data, told, told if data else "")
+    header = wire.put_header(bool(data))
+    return Encoding(data, header + data, wire.put_header(bool(data), stamped=True), told, told if data else "")
 
 
-class Payloads:
-    """Payloads of any size, each with a number in front so that no two are the same."""
+POOL = 1 << 20
 
-    POOL = 1 << 20
 
-    def __init__(self, shape: Shape, random: Random) -> None:
-        words = " ".join(
-            f"{random.random():.3f} {w}" for w in ("volt", "ampere", "kelvin", "pascal") for _ in range(40)
-        )
-        self._chance = random.random
-        self._number = _numbers().__next__
-        self._text = (words.encode() * (self.POOL // len(words) + 1))[: self.POOL]
-        self._noise = random.randbytes(self.POOL)
-        self._share = shape.text
+def payloads(shape: Shape, random: Random) -> Callable[[int], bytes]:
+    """What makes payloads of any size, each with a number in front so that no two are the same."""
+    words = " ".join(f"{random.random():.3f} {w}" for w in ("volt", "ampere", "kelvin", "pascal") for _ in range(40))
+    text = (words.encode() * (POOL // len(words) + 1))[:POOL]
+    noise = random.randbytes(POOL)
+    chance, share, next_number = random.random, shape.text, _numbers().__next__
 
-    def take(self, size: int) -> bytes:
-        """The next payload."""
-        chance, number = self._chance, self._number()
-        pool = self._text if chance() < self._share else self._noise
+    def take(size: int) -> bytes:
+        number = next_number()
+        pool = text if chance() < share else noise
         if size <= 8:
             return number[8 - size :]
         start = int(chance() * 65_536)
         end = start + size - 8
-        if end <= self.POOL:
+        if end <= POOL:
             return number + pool[start:end]
-        return number + (pool * (size // self.POOL + 1))[: size - 8]
+        return number + (pool * (size // POOL + 1))[: size - 8]
+
+    return take
 
 
 def _numbers() -> Iterator[bytes]:
@@ -211,26 +210,31 @@ class Publisher(Client):
 class Delivery:
     """What a subscriber gets of a flow."""
 
-    __slots__ = ("head", "received", "send", "subscriber")
+    __slots__ = ("head", "lane", "received", "subscriber")
 
     def __init__(self, subscriber: Subscriber, index: int, key: KeyName, qos: Quality) -> None:
         self.subscriber = subscriber
         self.head = wire.push(*subscriber.expression(index, key), qos.byte)  # up to its body
-        self.send = subscriber.down.lane(qos.priority).add
+        self.lane = subscriber.down.lane(qos.priority)
         self.received = subscriber.received.setdefault(index, Received())
 
 
 class Flow:
     """The samples of a publisher on one key at one quality."""
 
-    __slots__ = ("deliveries", "head", "key", "qos", "send", "told")
+    __slots__ = ("deletion", "deliveries", "head", "key", "lane", "put", "qos")
 
     def __init__(self, publisher: Publisher, index: int, key: KeyName, qos: Quality) -> None:
         self.key, self.qos = key, qos
         self.head = wire.push(*publisher.expression(index, key), qos.byte)  # up to its body
-        self.send = publisher.up.lane(qos.priority).add
+        self.lane = publisher.up.lane(qos.priority)
         self.deliveries = [Delivery(s, index, key, qos) for s in publisher.subscribers]
-        self.told = f'"node": "{publisher.name}", "op": "put", "key": {key.told}, "payload": '
+        self.put = f'"node": "{publisher.name}", "op": "put", "key": {key.told}'
+        self.deletion = f'"node": "{publisher.name}", "op": "delete", "key": {key.told}'
+
+    def is_sampled(self) -> bool:
+        """True while a subscriber tells what it receives one by one."""
+        return any([d.subscriber.samples < SAMPLES_PER_NODE for d in self.deliveries])
 
 
 class Hop:

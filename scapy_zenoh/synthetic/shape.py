@@ -16,6 +16,7 @@ MAX_SESSIONS = 50_000
 MAX_DECLARED = 60_000  # ids of keys have 16 bits, and a few are used otherwise
 MAX_PAYLOAD = 1 << 26
 MAX_UDP_BATCH = 65_487  # as nodes announce it on Linux
+QUESTION_PAYLOAD = 255  # the largest payload of a query
 OVERHEAD = 600  # more than key, extensions, attachment and headers of any message take together
 
 
@@ -77,6 +78,11 @@ class Shape:
         """How many of the sessions publish."""
         return self.sessions // 2
 
+    @property
+    def largest_payload(self) -> int:
+        """The size of the largest payload of a sample."""
+        return max(self.payload[1], self.large_payload[1] if self.large else 0)
+
     def _check_numbers(self) -> None:
         bounds = {
             "messages": (0, 1 << 40),
@@ -130,7 +136,7 @@ class Shape:
         if self.low_latency:
             if self.qos:
                 raise ValueError("low latency excludes the lanes of QoS: switch qos off")
-            largest = max(self.payload[1], self.large_payload[1] if self.large else 0)
+            largest = self.largest_payload
             if largest + OVERHEAD > self.batch_size:
                 raise ValueError(
                     f"low latency has no fragments: payloads of {largest} bytes need a batch_size of at least "

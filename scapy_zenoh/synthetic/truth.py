@@ -31,12 +31,20 @@ def described(payload: bytes) -> str:
 class Received:
     """What one subscriber got on one key."""
 
-    __slots__ = ("_hash", "bytes", "deletes", "puts", "update")
+    __slots__ = ("_hash", "bytes", "deletes", "puts")
 
     def __init__(self) -> None:
         self.puts = self.deletes = self.bytes = 0
         self._hash = sha256()
-        self.update = self._hash.update  # with a payload
+
+    def add(self, payload: bytes | None) -> None:
+        """Count a put, or a deletion."""
+        if payload is None:
+            self.deletes += 1
+        else:
+            self.puts += 1
+            self.bytes += len(payload)
+            self._hash.update(payload)
 
     def summary(self) -> dict[str, Any]:
         """As the truth file has it."""

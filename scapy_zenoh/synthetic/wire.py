@@ -254,6 +254,11 @@ def undeclare_token(number: int) -> bytes:
 _STAMPED = tuple(bytes((n | 0x20,)) for n in range(256))
 
 
+def put_header(encoded: bool, stamped: bool = False, extended: bool = False) -> bytes:
+    """The header byte of a PUT: whether it has an encoding, a timestamp, extensions."""
+    return bytes((0x01 | (0x20 if stamped else 0) | (0x40 if encoded else 0) | (0x80 if extended else 0),))
+
+
 def put(payload: bytes, enc: bytes = b"", stamp: bytes = b"", attachment: bytes | None = None) -> bytes:
     """PUT; ``enc`` and ``stamp`` as the functions above make them."""
     size = len(payload)
@@ -261,7 +266,7 @@ def put(payload: bytes, enc: bytes = b"", stamp: bytes = b"", attachment: bytes 
     if attachment is None:
         sample = (b"\x41" if enc else b"\x01") + enc + length + payload
     else:
-        sample = (b"\xc1" if enc else b"\x81") + enc + b"\x43" + counted(attachment) + length + payload
+        sample = put_header(bool(enc), extended=True) + enc + b"\x43" + counted(attachment) + length + payload
     return stamped(sample, stamp) if stamp else sample
 
 
