@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from scapy_zenoh.synthetic import wire
 from scapy_zenoh.synthetic.recorder import TcpLink, UdpLink
 from scapy_zenoh.synthetic.sender import Sender
 from scapy_zenoh.synthetic.shape import Shape
-from scapy_zenoh.synthetic.truth import SAMPLES_PER_NODE, Received
+from scapy_zenoh.synthetic.truth import Received
 from scapy_zenoh.values import encoding_from_text
 
 PRIORITY_NAMES = ("CONTROL", "REAL_TIME", "INTERACTIVE_HIGH", "INTERACTIVE_LOW", "DATA_HIGH", "DATA", "DATA_LOW",
@@ -30,7 +30,8 @@ QUERYABLE_ENTITY = 6
 TIMEOUT_MS = 10_000
 
 
-class Quality(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Quality:
     """Priority and the like of a message, ready for use."""
 
     byte: int
@@ -48,7 +49,8 @@ def quality(priority: int, congestion: str, express: bool) -> Quality:
     return Quality(byte, priority, express, told, "" if byte == wire.DEFAULT_QOS else f", {told}")
 
 
-class Encoding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Encoding:
     """An encoding on the wire and in the truth file, where defaults are left out."""
 
     wire: bytes
@@ -129,7 +131,8 @@ class Client:
         return self.requests[way]
 
 
-class KeyName(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KeyName:
     """A key: the prefix that clients declare, what follows it, how it is sent, and its text in JSON."""
 
     prefix: str
@@ -222,19 +225,16 @@ class Delivery:
 class Flow:
     """The samples of a publisher on one key at one quality."""
 
-    __slots__ = ("deletion", "deliveries", "head", "key", "lane", "put", "qos")
+    __slots__ = ("deletion", "deliveries", "head", "key", "lane", "optional", "put", "qos")
 
     def __init__(self, publisher: Publisher, index: int, key: KeyName, qos: Quality) -> None:
         self.key, self.qos = key, qos
         self.head = wire.push(*publisher.expression(index, key), qos.byte)  # up to its body
         self.lane = publisher.up.lane(qos.priority)
         self.deliveries = [Delivery(s, index, key, qos) for s in publisher.subscribers]
-        self.put = f'"node": "{publisher.name}", "op": "put", "key": {key.told}'
+        self.put = f'"node": "{publisher.name}", "op": "put", "key": {key.told}, "payload": '  # how events begin
         self.deletion = f'"node": "{publisher.name}", "op": "delete", "key": {key.told}'
-
-    def is_sampled(self) -> bool:
-        """True while a subscriber tells what it receives one by one."""
-        return any([d.subscriber.samples < SAMPLES_PER_NODE for d in self.deliveries])
+        self.optional = qos.optional
 
 
 class Hop:

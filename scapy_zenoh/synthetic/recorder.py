@@ -194,7 +194,7 @@ class TcpLink:
         me, other = self.ways[way], self.ways[1 - way]
         me.acked, other.unacked = other.seq, 0
         frames: list[bytes] = []
-        if len(batches) == 1:
+        if len(batches) == 1:  # as it mostly is
             self._cut(me, other, batches[0], frames)
             return frames
         joined: list[bytes] = []

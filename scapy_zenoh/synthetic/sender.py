@@ -98,7 +98,11 @@ class PlainLane(Lane):
     So there is nothing to look at message by message, which halves the time.
     """
 
-    __slots__ = ()
+    __slots__ = ("_head",)
+
+    def __init__(self, sender: Sender, priority: int, initial_sn: int) -> None:
+        super().__init__(sender, priority, initial_sn)
+        self._head = wire.around_id(wire.frame(0, True, priority))
 
     def add(self, message: bytes, reliable: bool = True, at_once: bool = False) -> None:
         """Put a network message into the batch."""
@@ -111,10 +115,10 @@ class PlainLane(Lane):
         """Hand over the batch."""
         parts = self._parts
         if parts:
-            sender = self._sender
-            head = wire.frame(self._number(True), True, self._priority)
+            sender, (before, after) = self._sender, self._head
+            number = wire.vle(self._number(True))
             sender.counts.network_messages += len(parts)
-            sender.put(sender.framed(head + b"".join(parts)))
+            sender.put(sender.framed(before + number + after + b"".join(parts)))
             parts.clear()
 
 
@@ -142,6 +146,7 @@ class Sender:
         self._low_latency = shape.low_latency
         self._compression = shape.compression
         self._stream = shape.transport == "tcp"
+        self._prefix_only = self._stream and not (shape.low_latency or shape.compression)
         self.room = shape.batch_size - (2 if self._stream else 0) - (1 if shape.compression else 0)
         self._initial_sn = initial_sn
         self._lanes: dict[int, Lane] = {}  # the most urgent one first
@@ -173,6 +178,8 @@ class Sender:
 
     def framed(self, batch: bytes, plain: bool = False) -> bytes:
         """A batch as it is on the link; ``plain`` before the link is open."""
+        if self._prefix_only:
+            return len(batch).to_bytes(2, "little") + batch
         if self._low_latency and not plain:
             return len(batch).to_bytes(4, "little") + batch if self._stream else batch
         if self._compression and not plain:

@@ -369,20 +369,20 @@ class Traffic:
         """Puts and deletions as those who sent and received them tell them."""
         events, by_source = self._events, self._stamped and not self._by_router
         for t, ntp, flow, payload, enc, attachment, tells in samples:
-            content = ""  # what sender and receivers tell alike
-            if payload is not None and (tells or flow.is_sampled()):
-                content = f', "payload": {described(payload)}'
-            if attachment is not None:
-                content += f', "attachment": "{attachment.hex()}"'
+            attached = "" if attachment is None else f', "attachment": "{attachment.hex()}"'
             if tells:
-                told = f"{flow.deletion}{content}" if payload is None else f"{flow.put}{content}{enc.optional}"
-                stamped = f', "timestamp": "{ntp}/{publisher.zid}"' if by_source else ""
-                events.append((t, f'  {{"t": {t}, {told}{flow.qos.optional}{stamped}}}'))
+                end = f', "timestamp": "{ntp}/{publisher.zid}"}}' if by_source else "}"
+                if payload is None:
+                    told = f'  {{"t": {t}, {flow.deletion}{attached}{flow.optional}{end}'
+                else:
+                    told = f'  {{"t": {t}, {flow.put}{described(payload)}{attached}{enc.optional}{flow.optional}{end}'
+                events.append((t, told))
             for delivery in flow.deliveries:
                 delivery.received.add(payload)
                 if delivery.subscriber.samples < SAMPLES_PER_NODE:
-                    told = f'{content}, {flow.qos.told}, "kind": '
-                    told += '"DELETE"' if payload is None else f'"PUT"{enc.told}'
+                    told = '"DELETE"' if payload is None else f'"PUT"{enc.told}'
+                    told = f'{attached}, {flow.qos.told}, "kind": {told}'
+                    told = told if payload is None else f', "payload": {described(payload)}{told}'
                     self._tell_sample(publisher, delivery.subscriber, flow, told, ntp)
 
     def _stamps(self, times: Sequence[int], zid: bytes) -> tuple[list[int], list[bytes]]:
@@ -473,8 +473,7 @@ class Traffic:
         enc = self._encoding()
         body = (enc.wire, self._payload(int(chance() * (QUESTION_PAYLOAD + 1)))) if chance() < 0.3 else None
         asked = wire.query(mode, parameters, body, attachment)
-        rid = publisher.next_request(UP)
-        wire_id = wire.vle(rid)
+        wire_id = wire.vle(publisher.next_request(UP))
         before, after = question.requests[target]
         question.ask(before + wire_id + after + asked)
         tells = self._tells()

@@ -181,7 +181,7 @@ def response(rid: int, scope: int, suffix: str, sender: bool, qos: int, responde
 
 
 def around_id(message: bytes) -> tuple[bytes, bytes]:
-    """What is before and after the id in a REQUEST, RESPONSE or RESPONSE_FINAL that was made with id 0."""
+    """What is before and after the number in a message that begins with one and was made with number 0."""
     return message[:1], message[2:]
 
 
@@ -191,10 +191,13 @@ def response_final(rid: int, qos: int = DEFAULT_QOS) -> bytes:
     return bytes((0x1A | (0x80 if chain else 0),)) + vle(rid) + chain
 
 
+_DECLARE = b"\x9e" + _qos(CONTROL_QOS)
+
+
 def declare(declaration: bytes, interest_id: int | None = None) -> bytes:
     """DECLARE with its declaration; with an id it answers that interest."""
     if interest_id is None:
-        return b"\x9e" + _qos(CONTROL_QOS) + declaration
+        return _DECLARE + declaration
     return b"\xbe" + vle(interest_id) + _qos(CONTROL_QOS) + declaration
 
 

@@ -284,3 +284,23 @@ def test_declarations_of_any_values(number: int, scope: int, suffix: str, sender
 @given(st.integers(0, 2**62))
 def test_times_come_back_within_a_nanosecond(ns: int) -> None:
     assert 0 <= ns - ntp64_to_ns(wire.ntp64(ns)) <= 1
+
+
+@given(st.integers(0, 10**11), st.integers(1, 10**9), st.integers(1, 40))
+def test_timestamps_in_bulk_are_those_one_by_one(first: int, step: int, count: int) -> None:
+    start = 1_767_225_600 * 10**9 + first
+    times = range(start, start + count * step, step)
+    ntps, stamps = wire.timestamps(times, b"\x01\x02")
+    assert ntps == [wire.ntp64(t) for t in times]
+    assert stamps == [wire.timestamp(ntp, b"\x01\x02") for ntp in ntps]
+
+
+@pytest.mark.parametrize("attachment", [None, b"more"])
+@pytest.mark.parametrize("enc", [b"", b"\x06"])
+def test_timestamp_can_be_added_later(enc: bytes, attachment: bytes | None) -> None:
+    stamp = wire.timestamp(wire.ntp64(1_767_225_600 * 10**9), b"\x01")
+    assert wire.stamped(wire.put(b"abc", enc, b"", attachment), stamp) == wire.put(b"abc", enc, stamp, attachment)
+    packet, rest = parse(wire.put(b"abc", enc, stamp, attachment), "data")
+    assert (packet.fault, rest, packet.T, packet.ts_id) == (None, b"", 1, "1")
+    packet, rest = parse(wire.stamped(wire.delete(b"", attachment), stamp), "data")
+    assert (packet.fault, rest, packet.T, packet.ts_id) == (None, b"", 1, "1")
