@@ -54,7 +54,7 @@ DAMAGE = {
 class PacketBlock:
     """TCP segments and UDP datagrams that follow each other in one file, a column for each part of a Packet.
 
-    All arrays are valid until the next block is asked for; ``data`` may be changed until then.
+    All arrays are valid until the next block is asked for, which uses the same memory.
     """
 
     capture: str  # name of the file, without folders
@@ -161,8 +161,9 @@ class PacketBlocks(files.Sources):
         while True:
             state[scan.FILLED] = view.filled
             why = scan.walk(view.buf, state, interfaces.array, rows.wide, rows.narrow)
-            scan.decode(view.buf, state, interfaces.array, rows.wide, rows.narrow, rows.proto, rows.marks)
-            table.name(view.buf, state, rows.narrow)
+            if state[scan.COUNT] > state[scan.DECODED]:
+                scan.decode(view.buf, state, interfaces.array, rows.wide, rows.narrow, rows.proto, rows.marks)
+                table.name(view.buf, state, rows.narrow)
             self.packets += int(state[scan.PACKETS]) - counted
             counted = int(state[scan.PACKETS])
             if state[scan.MARKED]:
@@ -208,19 +209,26 @@ class PacketBlocks(files.Sources):
 
     def _complete(self, view: _View, state: Ints, interfaces: _Interfaces) -> None:
         """Do what is left to do for the rows that the compiled part marked."""
-        rows = self._rows
-        for row, what, index, origin in rows.marks[: state[scan.MARKED]].tolist():
-            if what & scan.MARK_TICKS:
-                rows.wide[scan.W_TIME, row] = interfaces.time(origin, int(rows.wide[scan.W_TIME, row]))
-            if what & scan.MARK_FRAGMENT:
-                frame, time, start, size, length = rows.wide[:5, row].tolist()
-                data = view.data[start : start + size].tobytes()
-                packet = self._decode(data, 0, size, length, interfaces.items[index].linktype, "", frame, time)
-                if packet is None:
-                    rows.dropped.append(row)
-                else:
-                    rows.put(row, packet, view.filled)
+        marks = self._rows.marks[: state[scan.MARKED]]
         state[scan.MARKED] = 0
+        rows = marks[:, scan.M_ROW]
+        times: list[int] = []
+        whole: dict[int, Packet] = {}
+        data = view.data.data
+        frames = self._rows.wide[: scan.W_MISSING + 1, rows].T.tolist()
+        for (row, what, index, origin), (frame, time, start, size, length) in zip(marks.tolist(), frames, strict=True):
+            if what & scan.MARK_TICKS:
+                time = interfaces.time(origin, time)
+            times.append(time)
+            if what & scan.MARK_FRAGMENT:
+                linktype = interfaces.items[index].linktype
+                packet = self._decode(bytes(data[start : start + size]), 0, size, length, linktype, "", frame, time)
+                if packet is None:
+                    self._rows.dropped.append(row)
+                else:
+                    whole[row] = packet
+        self._rows.wide[scan.W_TIME, rows] = times
+        self._rows.put(whole, view.filled)
 
 
 class _Rows:
@@ -234,13 +242,19 @@ class _Rows:
         self.dropped: list[int] = []  # rows of fragments that complete nothing
         self._extra = bytearray()  # payloads of datagrams put together from fragments
 
-    def put(self, row: int, packet: Packet, end: int) -> None:
-        """Complete the row of a datagram whose payload comes behind the bytes of the file, which go to ``end``."""
-        start = end + len(self._extra)
-        self._extra += packet.payload
-        self.wide[2:, row] = start, len(packet.payload), packet.missing, packet.seq, packet.ack
-        self.narrow[2:, row] = packet.sport, packet.dport, packet.flags
-        self.proto[row] = files.TCP if packet.proto == "tcp" else files.UDP
+    def put(self, packets: dict[int, Packet], end: int) -> None:
+        """Complete rows of datagrams whose payload comes behind the bytes of the file, which go to ``end``."""
+        wide, narrow = [], []
+        for packet in packets.values():
+            start = end + len(self._extra)
+            self._extra += packet.payload
+            wide.append((start, len(packet.payload), packet.missing, packet.seq, packet.ack))
+            narrow.append((packet.sport, packet.dport, packet.flags))
+        if packets:
+            rows = list(packets)
+            self.wide[scan.W_START :, rows] = np.array(wide).T
+            self.narrow[scan.N_SPORT :, rows] = np.array(narrow).T
+            self.proto[rows] = [files.TCP if packet.proto == "tcp" else files.UDP for packet in packets.values()]
 
     def block(self, capture: str, data: Bytes, count: int, addresses: list[str]) -> PacketBlock:
         """The first ``count`` rows without the dropped ones; the next rows begin anew."""

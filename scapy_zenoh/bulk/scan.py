@@ -58,7 +58,7 @@ INTERFACE_COLUMNS = 6
 # Kinds of link, in LINK; packets of an unknown one are counted in UNKNOWN
 ON_UNKNOWN, ON_ETHERNET, ON_SLL, ON_SLL2, ON_RAW, ON_BSD = 0, 1, 2, 3, 4, 5
 
-# Rows of ``wide`` (int64) and ``narrow`` (int32), one column per packet
+# Rows of ``wide`` (int64) and ``narrow`` (int32), one column per packet, in the order that ``packets`` takes apart
 W_FRAME, W_TIME, W_START, W_SIZE, W_MISSING, W_SEQ, W_ACK = 0, 1, 2, 3, 4, 5, 6
 WIDE = 7
 N_SRC, N_DST, N_SPORT, N_DPORT, N_FLAGS = 0, 1, 2, 3, 4
@@ -107,7 +107,7 @@ def _word(buf: Bytes, at: Int, big: Int) -> Int:
 
 @compiled
 def _slot(high: Int, low: Int, mask: Int, seed: Int) -> Int:
-    """Where the search for an address begins. Seeded, so that no capture can be made to collide."""
+    """Where the search for an address begins. Seeded: to make addresses collide, one would have to know the seed."""
     mixed = (high ^ seed) * 0x2545F4914F6CDD1D
     mixed = (mixed ^ (mixed >> 32) ^ low) * 0x1B873593CC9E2D51
     mixed = (mixed ^ (mixed >> 29) ^ seed) * 0x2127599BF4325C37
