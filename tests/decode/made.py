@@ -5,6 +5,8 @@ Nothing here knows a class by name. What a class declares is drawn, so a new mes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import reject
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 from scapy.fields import ConditionalField
 
 from scapy_zenoh import fields as wire
-from scapy_zenoh.expr import Const
-from scapy_zenoh.extension import UNKNOWN, ExtChain
+from scapy_zenoh.expr import Const, Ref
+from scapy_zenoh.extension import UNKNOWN, ExtChain, Extension
 from scapy_zenoh.message import NETWORK, Family, Message, MessageList, Record, RecordList, Variants
 from scapy_zenoh.primitives import VLE, WideText, zid_from_wire
 
@@ -163,7 +165,50 @@ def of_family(family: Family) -> st.SearchStrategy[Any]:
     return st.sampled_from(sorted(family.members.values(), key=lambda cls: cls.__name__)).flatmap(record)
 
 
+@dataclass(frozen=True)
+class Place:
+    """A message that knows an extension, with the flags that choose the table it is in."""
+
+    cls: type[Message]
+    flags: tuple[tuple[str, int], ...]
+    ext: type[Extension]
+
+    def __str__(self) -> str:
+        return "-".join([self.cls.__name__, *(f"{name}{value}" for name, value in self.flags), self.ext.__name__])
+
+
+def known_extensions(cls: type[Message]) -> Iterator[Place]:
+    """Every extension that a message knows."""
+    for declared in cls.fields_desc:
+        field: Any = getattr(declared, "fld", declared)
+        others: tuple[tuple[str, int], ...] = ()
+        for when, table in field.cases if isinstance(field, ExtChain) else ():
+            assert when is None or isinstance(when, Ref), "a flag chooses the table"
+            flags = others if when is None else ((when.name, 1),)
+            others += () if when is None else ((when.name, 0),)
+            for ext in table.classes:
+                yield Place(cls, flags, ext)
+
+
+@st.composite
+def bytes_with(draw: st.DrawFn, place: Place) -> bytes:
+    """A message with one of the extensions that it knows, good or not; twice sometimes."""
+    before = [] if place.ext.after is None else [place.ext.after()]
+    exts = [*before, *(draw(record(place.ext)) for _ in range(draw(st.sampled_from([1, 1, 2]))))]
+    packet = place.cls(**dict(place.flags), exts=exts)
+    if place.cls.body is not None:
+        packet = packet / draw(of_family(place.cls.body))
+    return draw(damaged(_built(packet)))
+
+
 # --- bytes --------------------------------------------------------------------------------------
+
+
+def _built(packet: Any) -> bytes:
+    try:
+        return bytes(packet)
+    except ValueError:  # pieces in shared memory that are larger together than a length can say
+        reject()
 
 
 @st.composite
@@ -179,12 +224,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 @st.composite
 def bytes_of(draw: st.DrawFn, cls: type[Message]) -> bytes:
     """The bytes of a message of a class, good or not."""
-    packet = draw(record(cls))
-    try:
-        data = bytes(packet)
-    except ValueError:  # pieces in shared memory that are larger together than a length can say
-        reject()
-    return draw(damaged(data))
+    return draw(damaged(_built(draw(record(cls)))))
 
 
 @st.composite

@@ -21,10 +21,11 @@ from scapy_zenoh.codec import PREFIX, Codec
 from scapy_zenoh.decode.codec import PlainCodec
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.message import NETWORK, SCOUTING, TRANSPORT, Family, Message
+from scapy_zenoh.parsing import LAYERS
 from scapy_zenoh.records import ScapyCodec
 from scapy_zenoh.rows import Row
 from tests.conftest import captures, vector_rows
-from tests.decode.made import bytes_of, of_family, started
+from tests.decode.made import Place, bytes_of, bytes_with, known_extensions, of_family, started
 from tests.decode.readers import Both, Seen, disagreement, everywhere, sized
 from tests.rows.files import load
 from tests.wire import Record
@@ -252,6 +253,25 @@ def test_made_up_messages_are_read_the_same(cls: type[Message], data: st.DataObj
 @settings(relaxed, max_examples=500)
 def test_many_made_up_messages_are_read_the_same(cls: type[Message], data: st.DataObject) -> None:
     check(places(cls, data.draw(bytes_of(cls)))[:3])
+
+
+def in_network(cls: type[Message], data: bytes) -> bytes:
+    """A message with the network message around it that its body may have; others as they are."""
+    for host in NETWORK.members.values():
+        if host.body is not None and cls in host.body.members.values():
+            return bytes(host()) + data
+    return data
+
+
+KNOWN = [place for family in LAYERS.values() for cls in family.members.values() for place in known_extensions(cls)]
+
+
+@pytest.mark.parametrize("place", KNOWN, ids=str)
+@given(data=st.data())
+@settings(relaxed, max_examples=30)
+def test_made_up_extensions_are_read_the_same(place: Place, data: st.DataObject) -> None:
+    message = in_network(place.cls, data.draw(bytes_with(place)))
+    check([(message, "network", False), (message, "plain", False), (FRAME + message, "plain", False)])
 
 
 @given(data=st.data())
