@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from scapy_zenoh.schema import columns
 from scapy_zenoh.session.record import MessageRecord
 
 
@@ -23,26 +24,12 @@ class Origin:
     proto: str
 
 
-ORIGIN_COLUMNS = ("capture", "frame", "time", "src", "sport", "dst", "dport", "proto")
-
-RECORD_COLUMNS = (
-    "link", "session", "src_zid", "dst_zid", "batch", "msg", "layer", "kind", "body",
-    "sn", "reliable", "priority", "congestion", "express",
-    "key_scope", "key_suffix", "key_mapping", "key",
-    "entity_id", "request_id", "interest_id",
-    "encoding", "payload_len", "payload",
-    "timestamp_time", "timestamp_id", "attachment",
-    "source_zid", "source_eid", "source_sn",
-    "parameters", "target", "consolidation", "timeout_ms", "budget",
-    "whatami", "locators", "reason", "responder_zid", "responder_eid", "interest_mode", "interest_options",
-    "fragments", "compressed", "lowlatency", "shm",
-    "fault", "fault_offset",
-)  # fmt: skip
-
+ORIGIN_COLUMNS = tuple(column.name for column in columns.ORIGIN)
+RECORD_COLUMNS = tuple(column.name for column in columns.RECORD)
 COLUMNS = ORIGIN_COLUMNS + RECORD_COLUMNS
 
 #: Columns that hold bytes: hexadecimal in JSON.
-BINARY = frozenset({"payload", "attachment"})
+BINARY = frozenset(column.name for column in columns.COLUMNS if column.type == "bytes")
 
 Row = dict[str, Any]
 

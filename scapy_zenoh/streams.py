@@ -301,7 +301,7 @@ class TcpStreams:
         self.late_bytes = 0
         self.strays = 0
         self._limit = limit
-        self._fed = 0
+        self.fed = 0
         self._flows: dict[tuple[str, int, str, int], tuple[_Connection, _Half, _Half]] = {}
         self._live: dict[str, _Connection] = {}
         self._closing: dict[str, _Connection] = {}  # those of _live that linger, oldest first
@@ -313,7 +313,7 @@ class TcpStreams:
         if packet.proto != "tcp":
             return []
         events: list[Event] = []
-        self._fed += 1
+        self.fed += 1
         if self._closing:
             self._sweep(packet.time, events)
         flow = self._flows.get(packet[3:7])
@@ -331,7 +331,7 @@ class TcpStreams:
                 and peer.fin is None
             ):
                 connection.packets += 1
-                connection.touched = self._fed
+                connection.touched = self.fed
                 connection.last = packet[:3]
                 ahead = (packet.ack - (peer.acked or 0)) & _MASK
                 if ahead and ahead < _HALF and flags & ACK:
@@ -358,6 +358,26 @@ class TcpStreams:
             return events
         self._take(connection, half, peer, packet, events)
         return events
+
+    def regular(self, packet: Packet) -> tuple[_Connection, _Half, _Half] | None:
+        """The connection of a packet and its directions, if the next one can only be the next bytes, or none."""
+        flow = self._flows.get(packet[3:7])
+        if flow is None or flow[0].closing or flow[0].closed:
+            return None
+        if any(not half.started or half.waiting or half.fin is not None for half in flow[1:]):
+            return None
+        return flow
+
+    def lingering_since(self) -> int | None:
+        """When the connection that lingers longest began to; None if none does."""
+        for connection in self._closing.values():
+            if connection.closing:
+                return connection.closing[1].time
+        return None
+
+    def is_full(self) -> bool:
+        """True when another connection may push old ones out."""
+        return len(self._live) >= self._limit
 
     def finish(self) -> list[Event]:
         """The capture is over: what still waits, with its gaps."""
@@ -421,7 +441,7 @@ class TcpStreams:
 
     def _make_room(self, newest: _Connection, events: list[Event]) -> None:
         """Give up an eighth of the connections, those without packets for the longest time."""
-        newest.touched = self._fed
+        newest.touched = self.fed
         for connection in sorted(self._live.values(), key=lambda c: c.touched)[: max(self._limit // 8, 1)]:
             self.dropped += 1
             self._close(connection, "end", None, events)
@@ -432,7 +452,7 @@ class TcpStreams:
         """Any packet of an open connection."""
         flags, seq = packet.flags, packet.seq
         connection.packets += 1
-        connection.touched = self._fed
+        connection.touched = self.fed
         connection.last = packet[:3]
         if flags & SYN:
             seq = seq + 1 & _MASK

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, cast
 
 import numba
 
+njit: Any = numba.njit  # its types do not know all options
 F = TypeVar("F", bound=Callable[..., object])
+
+_PACKAGE = Path(__file__).parent.parent
+
+#: Changes with any source that is compiled: what a compiled function calls becomes part of it.
+SOURCES = sha256(
+    b"".join(path.read_bytes() for folder in ("bulk", "decode") for path in sorted((_PACKAGE / folder).glob("*.py")))
+).hexdigest()
+
+#: Without counting references to arrays: nothing here makes any, and counting would take most of the time.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def compiled(function: F) -> F:
@@ -16,4 +30,29 @@ def compiled(function: F) -> F:
     It works on arrays and scalars only, without the lock of the interpreter, and divides as C does: a
     division by zero does not raise.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    dispatcher: Any = njit(cache=True, **_OPTIONS)(function)
+    of_function = dispatcher._cache._index_key
+    dispatcher._cache._index_key = lambda *args: (*of_function(*args), SOURCES)
+    return cast(F, dispatcher)
+
+
+def part(function: F) -> F:
+    """Compile a function that only compiled functions call; it is kept on disk as part of them."""
+    return cast(F, njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function))
+
+
+def twins(*modules: ModuleType, instead: dict[str, str]) -> dict[str, Any]:
+    """The functions of plain modules as parts of compiled ones, each calling the twins of those before it.
+
+    ``instead`` gives a name another function's twin.
+    """
+    made: dict[str, Any] = {}
+    for module in modules:
+        names = {**vars(module), **made}
+        for name, function in vars(module).items():
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                twin = FunctionType(function.__code__, names, name)
+                twin.__module__ = module.__name__
+                names[name] = made[name] = part(twin)
+        made.update({name: made[other] for name, other in instead.items() if other in made})
+    return made

@@ -6,75 +6,75 @@
 from typing import Any
 
 from scapy_zenoh.decode.runtime import (
-    BAD_LENGTH, BAD_UTF8, BAD_VALUE, BODY, BODY_MISSING, CHAIN_CUT, EXTENSIONS, FAULT, FAULT_OFFSET, KIND, LIMIT,
-    PRESENT, RESERVED_ENCODING, STOP, STRIDE, TRUNCATED, UNKNOWN_MESSAGE, VALUES,
-    clear, is_utf8, little, note, numbers, peek_byte, peek_vles, put, short, span, stop, texts, unknown_extension, vle,
+    BAD_LENGTH, BAD_UTF8, BAD_VALUE, BODY, BODY_MISSING, CHAIN_CUT, EXTENSIONS, FAULT, FAULT_OFFSET, KIND, LENGTHS,
+    LIMIT, PRESENT, RESERVED_ENCODING, STOP, STRIDE, TRUNCATED, UNKNOWN_MESSAGE, VALUES,
+    clear, is_utf8, little, note, numbers, peek_byte, peek_vles, short, stop, texts, unknown_extension, vle,
 )
 
-# Slots: spans first, then numbers.
-SUFFIX = 0
-DATA = 1
-SCHEMA = 2
-TS_ID = 3
-SOURCE_ZID = 4
-ATTACHMENT = 5
-PARAMETERS = 6
-RESPONDER_ZID = 7
-ZID = 8
-REGION = 9
-LOCATORS = 10
-STATES = 11
-SLICES = 12
-SLICED_SCHEMA = 13
-PIECE = 14
-NEXT_SNS = 15
-SCOPE = 16
-MAPPING = 17
-NAMED = 18
-SN = 19
-RELIABLE = 20
-PRIORITY = 21
-BLOCK = 22
-EXPRESS = 23
-BLOCK_FIRST = 24
-ENTITY_ID = 25
-REQUEST_ID = 26
-INTEREST_ID = 27
-ENCODING_ID = 28
-TS_TIME = 29
-SOURCE_EID = 30
-SOURCE_SN = 31
-TARGET = 32
-CONSOLIDATION = 33
-TIMEOUT = 34
-BUDGET = 35
-RESPONDER_EID = 36
-MORE = 37
-MODE = 38
-KEYEXPRS = 39
-SUBSCRIBERS = 40
-QUERYABLES = 41
-TOKENS = 42
-AGGREGATE = 43
-REASON = 44
-WHOLE_SESSION = 45
-VERSION = 46
-WHATAMI = 47
-WHAT = 48
-ANSWER = 49
-SN_RESOLUTION = 50
-BATCH_SIZE = 51
-PATCH = 52
-LINK_LANES = 53
-LINK_PRIORITIES = 54
-LINK_RELIABILITY = 55
-LEASE = 56
-LEASE_SECONDS = 57
-INITIAL_SN = 58
-NEXT_RELIABLE = 59
-NEXT_BEST_EFFORT = 60
-SLICED_ENCODING_ID = 61
-SHM_LENGTH = 62
+# Slots: their numbers, where a row keeps them, and the bits that say so. Spans come first.
+SUFFIX, AT_SUFFIX, LEN_SUFFIX, HAS_SUFFIX = 0, VALUES + 0, LENGTHS + 0, 1 << 0
+DATA, AT_DATA, LEN_DATA, HAS_DATA = 1, VALUES + 1, LENGTHS + 1, 1 << 1
+SCHEMA, AT_SCHEMA, LEN_SCHEMA, HAS_SCHEMA = 2, VALUES + 2, LENGTHS + 2, 1 << 2
+TS_ID, AT_TS_ID, LEN_TS_ID, HAS_TS_ID = 3, VALUES + 3, LENGTHS + 3, 1 << 3
+SOURCE_ZID, AT_SOURCE_ZID, LEN_SOURCE_ZID, HAS_SOURCE_ZID = 4, VALUES + 4, LENGTHS + 4, 1 << 4
+ATTACHMENT, AT_ATTACHMENT, LEN_ATTACHMENT, HAS_ATTACHMENT = 5, VALUES + 5, LENGTHS + 5, 1 << 5
+PARAMETERS, AT_PARAMETERS, LEN_PARAMETERS, HAS_PARAMETERS = 6, VALUES + 6, LENGTHS + 6, 1 << 6
+RESPONDER_ZID, AT_RESPONDER_ZID, LEN_RESPONDER_ZID, HAS_RESPONDER_ZID = 7, VALUES + 7, LENGTHS + 7, 1 << 7
+ZID, AT_ZID, LEN_ZID, HAS_ZID = 8, VALUES + 8, LENGTHS + 8, 1 << 8
+REGION, AT_REGION, LEN_REGION, HAS_REGION = 9, VALUES + 9, LENGTHS + 9, 1 << 9
+LOCATORS, AT_LOCATORS, LEN_LOCATORS, HAS_LOCATORS = 10, VALUES + 10, LENGTHS + 10, 1 << 10
+STATES, AT_STATES, LEN_STATES, HAS_STATES = 11, VALUES + 11, LENGTHS + 11, 1 << 11
+SLICES, AT_SLICES, LEN_SLICES, HAS_SLICES = 12, VALUES + 12, LENGTHS + 12, 1 << 12
+SLICED_SCHEMA, AT_SLICED_SCHEMA, LEN_SLICED_SCHEMA, HAS_SLICED_SCHEMA = 13, VALUES + 13, LENGTHS + 13, 1 << 13
+PIECE, AT_PIECE, LEN_PIECE, HAS_PIECE = 14, VALUES + 14, LENGTHS + 14, 1 << 14
+NEXT_SNS, AT_NEXT_SNS, LEN_NEXT_SNS, HAS_NEXT_SNS = 15, VALUES + 15, LENGTHS + 15, 1 << 15
+SCOPE, AT_SCOPE, HAS_SCOPE = 16, VALUES + 16, 1 << 16
+MAPPING, AT_MAPPING, HAS_MAPPING = 17, VALUES + 17, 1 << 17
+NAMED, AT_NAMED, HAS_NAMED = 18, VALUES + 18, 1 << 18
+SN, AT_SN, HAS_SN = 19, VALUES + 19, 1 << 19
+RELIABLE, AT_RELIABLE, HAS_RELIABLE = 20, VALUES + 20, 1 << 20
+PRIORITY, AT_PRIORITY, HAS_PRIORITY = 21, VALUES + 21, 1 << 21
+BLOCK, AT_BLOCK, HAS_BLOCK = 22, VALUES + 22, 1 << 22
+EXPRESS, AT_EXPRESS, HAS_EXPRESS = 23, VALUES + 23, 1 << 23
+BLOCK_FIRST, AT_BLOCK_FIRST, HAS_BLOCK_FIRST = 24, VALUES + 24, 1 << 24
+ENTITY_ID, AT_ENTITY_ID, HAS_ENTITY_ID = 25, VALUES + 25, 1 << 25
+REQUEST_ID, AT_REQUEST_ID, HAS_REQUEST_ID = 26, VALUES + 26, 1 << 26
+INTEREST_ID, AT_INTEREST_ID, HAS_INTEREST_ID = 27, VALUES + 27, 1 << 27
+ENCODING_ID, AT_ENCODING_ID, HAS_ENCODING_ID = 28, VALUES + 28, 1 << 28
+TS_TIME, AT_TS_TIME, HAS_TS_TIME = 29, VALUES + 29, 1 << 29
+SOURCE_EID, AT_SOURCE_EID, HAS_SOURCE_EID = 30, VALUES + 30, 1 << 30
+SOURCE_SN, AT_SOURCE_SN, HAS_SOURCE_SN = 31, VALUES + 31, 1 << 31
+TARGET, AT_TARGET, HAS_TARGET = 32, VALUES + 32, 1 << 32
+CONSOLIDATION, AT_CONSOLIDATION, HAS_CONSOLIDATION = 33, VALUES + 33, 1 << 33
+TIMEOUT, AT_TIMEOUT, HAS_TIMEOUT = 34, VALUES + 34, 1 << 34
+BUDGET, AT_BUDGET, HAS_BUDGET = 35, VALUES + 35, 1 << 35
+RESPONDER_EID, AT_RESPONDER_EID, HAS_RESPONDER_EID = 36, VALUES + 36, 1 << 36
+MORE, AT_MORE, HAS_MORE = 37, VALUES + 37, 1 << 37
+MODE, AT_MODE, HAS_MODE = 38, VALUES + 38, 1 << 38
+KEYEXPRS, AT_KEYEXPRS, HAS_KEYEXPRS = 39, VALUES + 39, 1 << 39
+SUBSCRIBERS, AT_SUBSCRIBERS, HAS_SUBSCRIBERS = 40, VALUES + 40, 1 << 40
+QUERYABLES, AT_QUERYABLES, HAS_QUERYABLES = 41, VALUES + 41, 1 << 41
+TOKENS, AT_TOKENS, HAS_TOKENS = 42, VALUES + 42, 1 << 42
+AGGREGATE, AT_AGGREGATE, HAS_AGGREGATE = 43, VALUES + 43, 1 << 43
+REASON, AT_REASON, HAS_REASON = 44, VALUES + 44, 1 << 44
+WHOLE_SESSION, AT_WHOLE_SESSION, HAS_WHOLE_SESSION = 45, VALUES + 45, 1 << 45
+VERSION, AT_VERSION, HAS_VERSION = 46, VALUES + 46, 1 << 46
+WHATAMI, AT_WHATAMI, HAS_WHATAMI = 47, VALUES + 47, 1 << 47
+WHAT, AT_WHAT, HAS_WHAT = 48, VALUES + 48, 1 << 48
+ANSWER, AT_ANSWER, HAS_ANSWER = 49, VALUES + 49, 1 << 49
+SN_RESOLUTION, AT_SN_RESOLUTION, HAS_SN_RESOLUTION = 50, VALUES + 50, 1 << 50
+BATCH_SIZE, AT_BATCH_SIZE, HAS_BATCH_SIZE = 51, VALUES + 51, 1 << 51
+PATCH, AT_PATCH, HAS_PATCH = 52, VALUES + 52, 1 << 52
+LINK_LANES, AT_LINK_LANES, HAS_LINK_LANES = 53, VALUES + 53, 1 << 53
+LINK_PRIORITIES, AT_LINK_PRIORITIES, HAS_LINK_PRIORITIES = 54, VALUES + 54, 1 << 54
+LINK_RELIABILITY, AT_LINK_RELIABILITY, HAS_LINK_RELIABILITY = 55, VALUES + 55, 1 << 55
+LEASE, AT_LEASE, HAS_LEASE = 56, VALUES + 56, 1 << 56
+LEASE_SECONDS, AT_LEASE_SECONDS, HAS_LEASE_SECONDS = 57, VALUES + 57, 1 << 57
+INITIAL_SN, AT_INITIAL_SN, HAS_INITIAL_SN = 58, VALUES + 58, 1 << 58
+NEXT_RELIABLE, AT_NEXT_RELIABLE, HAS_NEXT_RELIABLE = 59, VALUES + 59, 1 << 59
+NEXT_BEST_EFFORT, AT_NEXT_BEST_EFFORT, HAS_NEXT_BEST_EFFORT = 60, VALUES + 60, 1 << 60
+SLICED_ENCODING_ID, AT_SLICED_ENCODING_ID, HAS_SLICED_ENCODING_ID = 61, VALUES + 61, 1 << 61
+SHM_LENGTH, AT_SHM_LENGTH, HAS_SHM_LENGTH = 62, VALUES + 62, 1 << 62
 
 #: Messages, as KIND says them.
 KINDS = ("unknown", "scout", "hello", "transport_oam", "init", "open", "close", "keep_alive", "frame", "fragment",
@@ -136,7 +136,7 @@ EXT_JOIN_SHM = 1 << 43
 def chain_scout(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         p = unknown_extension(b, p, e, r, o, True, False)
         if p < 0: return p
@@ -146,22 +146,22 @@ def chain_scout(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
 def read_scout(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh SCOUT: Asks who is there: sent to a multicast group, answered by HELLO."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     if p + 1 > e: return stop(r, o, TRUNCATED, p, start)
     v_version = b[p] + 0
     p += 1
     if p >= e: return stop(r, o, TRUNCATED, p, start)
-    h = b[p]
+    h = b[p] + 0
     v_zid_len = h >> 4
     v_I = h >> 3 & 0x1
-    put(r, o, WHAT, h & 0x7)
+    r[o + AT_WHAT] = h & 0x7; r[o + PRESENT] |= HAS_WHAT
     p += 1
     if v_I != 0:
         size = v_zid_len + 1
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, ZID, p, size)
+        r[o + AT_ZID] = p; r[o + LEN_ZID] = size; r[o + PRESENT] |= HAS_ZID
         p += size
     if v_Z != 0:
         p = chain_scout(b, p, e, r, o, start)
@@ -173,7 +173,7 @@ def read_hello(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh HELLO: Answers a SCOUT: who the node is and where it listens."""
     start = p
     v_locators_count = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_L = h >> 5 & 0x1
     p += 1
@@ -181,14 +181,14 @@ def read_hello(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_version = b[p] + 0
     p += 1
     if p >= e: return stop(r, o, TRUNCATED, p, start)
-    h = b[p]
+    h = b[p] + 0
     if (h & 0x3) < 0 or (h & 0x3) > 2: return stop(r, o, BAD_VALUE, p, start)
     v_zid_len = h >> 4
-    put(r, o, WHATAMI, h & 0x3)
+    r[o + AT_WHATAMI] = h & 0x3; r[o + PRESENT] |= HAS_WHATAMI
     p += 1
     size = v_zid_len + 1
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, ZID, p, size)
+    r[o + AT_ZID] = p; r[o + LEN_ZID] = size; r[o + PRESENT] |= HAS_ZID
     p += size
     if v_L != 0:
         v_locators_count, q = vle(b, p, e, 32)
@@ -197,7 +197,7 @@ def read_hello(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         q, count, kind, good = texts(b, p, e, v_locators_count, 8, True)
         if not good: note(r, o, BAD_UTF8, p, start)
-        span(r, o, LOCATORS, p, count)
+        r[o + AT_LOCATORS] = p; r[o + LEN_LOCATORS] = count; r[o + PRESENT] |= HAS_LOCATORS
         p = q
         if kind > 0: return stop(r, o, kind, p, start)
     if v_Z != 0:
@@ -212,7 +212,7 @@ def read_ext_lane(b: Any, p: int, e: int, r: Any, o: int) -> int:
     p += 1
     h, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
-    put(r, o, PRIORITY, h & 0x7)
+    r[o + AT_PRIORITY] = h & 0x7; r[o + PRESENT] |= HAS_PRIORITY
     p = q
     return p
 
@@ -220,10 +220,10 @@ def read_ext_lane(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_transport_oam(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x31:
             r[o + EXTENSIONS] |= EXT_LANE
-            r[o + PRESENT] &= ~(1 << PRIORITY)
+            r[o + PRESENT] &= ~(HAS_PRIORITY)
             p = read_ext_lane(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -236,7 +236,7 @@ def read_transport_oam(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     v_size = 0
     outer, inside = e, False
-    h = b[p]
+    h = b[p] + 0
     if (h >> 5 & 0x3) < 0 or (h >> 5 & 0x3) > 2: return stop(r, o, RESERVED_ENCODING, p, start)
     v_Z = h >> 7
     v_enc = h >> 5 & 0x3
@@ -278,9 +278,9 @@ def read_ext_qos_link(b: Any, p: int, e: int, r: Any, o: int) -> int:
     p += 1
     h, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
-    put(r, o, LINK_LANES, h & 0x1)
-    put(r, o, LINK_PRIORITIES, h >> 1 & 0x1)
-    put(r, o, LINK_RELIABILITY, h >> 2 & 0x1)
+    r[o + AT_LINK_LANES] = h & 0x1; r[o + PRESENT] |= HAS_LINK_LANES
+    r[o + AT_LINK_PRIORITIES] = h >> 1 & 0x1; r[o + PRESENT] |= HAS_LINK_PRIORITIES
+    r[o + AT_LINK_RELIABILITY] = h >> 2 & 0x1; r[o + PRESENT] |= HAS_LINK_RELIABILITY
     p = q
     return p
 
@@ -354,7 +354,7 @@ def read_auth_user_nonce(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_ext_init_ack_auth(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             p = read_auth_init_ack_key(b, p, e, r, o)
         elif h & 0x7F == 0x22:
@@ -438,7 +438,7 @@ def read_ext_patch(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_patch, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, PATCH, v_patch)
+    r[o + AT_PATCH] = v_patch; r[o + PRESENT] |= HAS_PATCH
     return p
 
 
@@ -455,7 +455,7 @@ def read_ext_region_name(b: Any, p: int, e: int, r: Any, o: int) -> int:
     inside = True
     size = e - p
     if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-    span(r, o, REGION, p, size)
+    r[o + AT_REGION] = p; r[o + LEN_REGION] = size; r[o + PRESENT] |= HAS_REGION
     p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -465,13 +465,13 @@ def read_ext_region_name(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_init(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x01:
             r[o + EXTENSIONS] |= EXT_LANES
             p = read_ext_lanes(b, p, e, r, o)
         elif h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS_LINK
-            r[o + PRESENT] &= ~(1 << LINK_LANES | 1 << LINK_PRIORITIES | 1 << LINK_RELIABILITY)
+            r[o + PRESENT] &= ~(HAS_LINK_LANES | HAS_LINK_PRIORITIES | HAS_LINK_RELIABILITY)
             p = read_ext_qos_link(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             fault, offset = r[o + FAULT], r[o + FAULT_OFFSET]
@@ -505,11 +505,11 @@ def chain_init(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
             p = read_ext_compression(b, p, e, r, o)
         elif h & 0x7F == 0x27:
             r[o + EXTENSIONS] |= EXT_PATCH
-            r[o + PRESENT] &= ~(1 << PATCH)
+            r[o + PRESENT] &= ~(HAS_PATCH)
             p = read_ext_patch(b, p, e, r, o)
         elif h & 0x7F == 0x48:
             r[o + EXTENSIONS] |= EXT_REGION_NAME
-            r[o + PRESENT] &= ~(1 << REGION)
+            r[o + PRESENT] &= ~(HAS_REGION)
             p = read_ext_region_name(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -574,7 +574,7 @@ def read_auth_user(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_ext_init_syn_auth(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             p = read_auth_init_syn_key(b, p, e, r, o)
         elif h & 0x7F == 0x02:
@@ -634,13 +634,13 @@ def read_ext_init_syn_multi_link(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_init_1(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x01:
             r[o + EXTENSIONS] |= EXT_LANES
             p = read_ext_lanes(b, p, e, r, o)
         elif h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS_LINK
-            r[o + PRESENT] &= ~(1 << LINK_LANES | 1 << LINK_PRIORITIES | 1 << LINK_RELIABILITY)
+            r[o + PRESENT] &= ~(HAS_LINK_LANES | HAS_LINK_PRIORITIES | HAS_LINK_RELIABILITY)
             p = read_ext_qos_link(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             fault, offset = r[o + FAULT], r[o + FAULT_OFFSET]
@@ -674,11 +674,11 @@ def chain_init_1(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
             p = read_ext_compression(b, p, e, r, o)
         elif h & 0x7F == 0x27:
             r[o + EXTENSIONS] |= EXT_PATCH
-            r[o + PRESENT] &= ~(1 << PATCH)
+            r[o + PRESENT] &= ~(HAS_PATCH)
             p = read_ext_patch(b, p, e, r, o)
         elif h & 0x7F == 0x48:
             r[o + EXTENSIONS] |= EXT_REGION_NAME
-            r[o + PRESENT] &= ~(1 << REGION)
+            r[o + PRESENT] &= ~(HAS_REGION)
             p = read_ext_region_name(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -690,35 +690,35 @@ def read_init(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh INIT: First step of a handshake: who each side is and what it can do. With a cookie it is the answer."""
     start = p
     v_cookie_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_S = h >> 6 & 0x1
     v_A = h >> 5 & 0x1
-    put(r, o, ANSWER, h >> 5 & 0x1)
+    r[o + AT_ANSWER] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_ANSWER
     p += 1
     if p + 1 > e: return stop(r, o, TRUNCATED, p, start)
     v_version = b[p] + 0
     p += 1
-    put(r, o, VERSION, v_version)
+    r[o + AT_VERSION] = v_version; r[o + PRESENT] |= HAS_VERSION
     if p >= e: return stop(r, o, TRUNCATED, p, start)
-    h = b[p]
+    h = b[p] + 0
     if (h & 0x3) < 0 or (h & 0x3) > 2: return stop(r, o, BAD_VALUE, p, start)
     v_zid_len = h >> 4
-    put(r, o, WHATAMI, h & 0x3)
+    r[o + AT_WHATAMI] = h & 0x3; r[o + PRESENT] |= HAS_WHATAMI
     p += 1
     size = v_zid_len + 1
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, ZID, p, size)
+    r[o + AT_ZID] = p; r[o + LEN_ZID] = size; r[o + PRESENT] |= HAS_ZID
     p += size
     if v_S != 0:
         if p >= e: return stop(r, o, TRUNCATED, p, start)
-        h = b[p]
-        put(r, o, SN_RESOLUTION, h & 0x3)
+        h = b[p] + 0
+        r[o + AT_SN_RESOLUTION] = h & 0x3; r[o + PRESENT] |= HAS_SN_RESOLUTION
         p += 1
         if p + 2 > e: return stop(r, o, TRUNCATED, p, start)
         v_batch_size = little(b, p, 2)
         p += 2
-        put(r, o, BATCH_SIZE, v_batch_size)
+        r[o + AT_BATCH_SIZE] = v_batch_size; r[o + PRESENT] |= HAS_BATCH_SIZE
     if v_A != 0:
         v_cookie_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -775,7 +775,7 @@ def read_auth_open_ack_key(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_ext_open_ack_auth(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x01:
             p = read_auth_open_ack_key(b, p, e, r, o)
         elif h & 0x7F == 0x02:
@@ -824,7 +824,7 @@ def read_ext_remote_bound(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_open(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x01:
             r[o + EXTENSIONS] |= EXT_LANES
             p = read_ext_lanes(b, p, e, r, o)
@@ -944,7 +944,7 @@ def read_auth_user_proof(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_ext_open_syn_auth(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             p = read_auth_open_syn_key(b, p, e, r, o)
         elif h & 0x7F == 0x42:
@@ -998,7 +998,7 @@ def read_ext_open_syn_multi_link(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_open_1(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x01:
             r[o + EXTENSIONS] |= EXT_LANES
             p = read_ext_lanes(b, p, e, r, o)
@@ -1048,20 +1048,20 @@ def read_open(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh OPEN: Second step of a handshake: lease and first sequence number. With the cookie of INIT it is the request."""
     start = p
     v_cookie_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, LEASE_SECONDS, h >> 6 & 0x1)
+    r[o + AT_LEASE_SECONDS] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_LEASE_SECONDS
     v_A = h >> 5 & 0x1
-    put(r, o, ANSWER, h >> 5 & 0x1)
+    r[o + AT_ANSWER] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_ANSWER
     p += 1
     v_lease, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, LEASE, v_lease)
+    r[o + AT_LEASE] = v_lease; r[o + PRESENT] |= HAS_LEASE
     v_initial_sn, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, INITIAL_SN, v_initial_sn)
+    r[o + AT_INITIAL_SN] = v_initial_sn; r[o + PRESENT] |= HAS_INITIAL_SN
     if not (v_A != 0):
         v_cookie_len, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
@@ -1078,7 +1078,7 @@ def read_open(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_close(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         p = unknown_extension(b, p, e, r, o, True, True)
         if p < 0: return p
@@ -1088,14 +1088,14 @@ def chain_close(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
 def read_close(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh CLOSE: Ends a link, or the whole session."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, WHOLE_SESSION, h >> 5 & 0x1)
+    r[o + AT_WHOLE_SESSION] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_WHOLE_SESSION
     p += 1
     if p + 1 > e: return stop(r, o, TRUNCATED, p, start)
     v_reason = b[p] + 0
     p += 1
-    put(r, o, REASON, v_reason)
+    r[o + AT_REASON] = v_reason; r[o + PRESENT] |= HAS_REASON
     if v_Z != 0:
         p = chain_close(b, p, e, r, o, start)
         if p < 0: return p
@@ -1105,7 +1105,7 @@ def read_close(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def read_keep_alive(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh KEEP_ALIVE: Says that the sender is still there."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     if v_Z != 0:
@@ -1117,14 +1117,14 @@ def read_keep_alive(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def read_frame(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh FRAME: Carries whole network messages, with one sequence number for all of them."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, RELIABLE, h >> 5 & 0x1)
+    r[o + AT_RELIABLE] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_RELIABLE
     p += 1
     v_sn, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SN, v_sn)
+    r[o + AT_SN] = v_sn; r[o + PRESENT] |= HAS_SN
     if v_Z != 0:
         p = chain_transport_oam(b, p, e, r, o, start)
         if p < 0: return p
@@ -1137,10 +1137,10 @@ def read_ext_qos(b: Any, p: int, e: int, r: Any, o: int) -> int:
     p += 1
     h, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
-    put(r, o, PRIORITY, h & 0x7)
-    put(r, o, BLOCK, h >> 3 & 0x1)
-    put(r, o, EXPRESS, h >> 4 & 0x1)
-    put(r, o, BLOCK_FIRST, h >> 5 & 0x1)
+    r[o + AT_PRIORITY] = h & 0x7; r[o + PRESENT] |= HAS_PRIORITY
+    r[o + AT_BLOCK] = h >> 3 & 0x1; r[o + PRESENT] |= HAS_BLOCK
+    r[o + AT_EXPRESS] = h >> 4 & 0x1; r[o + PRESENT] |= HAS_EXPRESS
+    r[o + AT_BLOCK_FIRST] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_BLOCK_FIRST
     p = q
     return p
 
@@ -1184,10 +1184,10 @@ def read_ext_node_id(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_interest(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS
-            r[o + PRESENT] &= ~(1 << PRIORITY | 1 << BLOCK | 1 << EXPRESS | 1 << BLOCK_FIRST)
+            r[o + PRESENT] &= ~(HAS_PRIORITY | HAS_BLOCK | HAS_EXPRESS | HAS_BLOCK_FIRST)
             p = read_ext_qos(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_TIMESTAMP
@@ -1205,33 +1205,33 @@ def read_interest(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh INTEREST: Asks the other side for its declarations, now, from now on, or no longer."""
     start = p
     v_N = v_R = v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_mode = h >> 5 & 0x3
-    put(r, o, MODE, h >> 5 & 0x3)
+    r[o + AT_MODE] = h >> 5 & 0x3; r[o + PRESENT] |= HAS_MODE
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, INTEREST_ID, v_id)
+    r[o + AT_INTEREST_ID] = v_id; r[o + PRESENT] |= HAS_INTEREST_ID
     if v_mode != 0:
         if p >= e: return stop(r, o, TRUNCATED, p, start)
-        h = b[p]
-        put(r, o, AGGREGATE, h >> 7)
-        put(r, o, MAPPING, h >> 6 & 0x1)
+        h = b[p] + 0
+        r[o + AT_AGGREGATE] = h >> 7; r[o + PRESENT] |= HAS_AGGREGATE
+        r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
         v_N = h >> 5 & 0x1
-        put(r, o, NAMED, h >> 5 & 0x1)
+        r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
         v_R = h >> 4 & 0x1
-        put(r, o, TOKENS, h >> 3 & 0x1)
-        put(r, o, QUERYABLES, h >> 2 & 0x1)
-        put(r, o, SUBSCRIBERS, h >> 1 & 0x1)
-        put(r, o, KEYEXPRS, h & 0x1)
+        r[o + AT_TOKENS] = h >> 3 & 0x1; r[o + PRESENT] |= HAS_TOKENS
+        r[o + AT_QUERYABLES] = h >> 2 & 0x1; r[o + PRESENT] |= HAS_QUERYABLES
+        r[o + AT_SUBSCRIBERS] = h >> 1 & 0x1; r[o + PRESENT] |= HAS_SUBSCRIBERS
+        r[o + AT_KEYEXPRS] = h & 0x1; r[o + PRESENT] |= HAS_KEYEXPRS
         p += 1
     if (v_mode != 0 and v_R != 0):
         v_scope, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
         p = q
-        put(r, o, SCOPE, v_scope)
+        r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if ((v_mode != 0 and v_R != 0) and v_N != 0):
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -1239,7 +1239,7 @@ def read_interest(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_interest(b, p, e, r, o, start)
@@ -1250,10 +1250,10 @@ def read_interest(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_response_final(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS
-            r[o + PRESENT] &= ~(1 << PRIORITY | 1 << BLOCK | 1 << EXPRESS | 1 << BLOCK_FIRST)
+            r[o + PRESENT] &= ~(HAS_PRIORITY | HAS_BLOCK | HAS_EXPRESS | HAS_BLOCK_FIRST)
             p = read_ext_qos(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_TIMESTAMP
@@ -1267,13 +1267,13 @@ def chain_response_final(b: Any, p: int, e: int, r: Any, o: int, start: int) -> 
 def read_response_final(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh RESPONSE_FINAL: No more answers to a REQUEST will come."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     v_request_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, REQUEST_ID, v_request_id)
+    r[o + AT_REQUEST_ID] = v_request_id; r[o + PRESENT] |= HAS_REQUEST_ID
     if v_Z != 0:
         p = chain_response_final(b, p, e, r, o, start)
         if p < 0: return p
@@ -1292,17 +1292,17 @@ def read_ext_responder_id(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     if p >= e: return stop(r, o, BAD_LENGTH, p, start)
-    h = b[p]
+    h = b[p] + 0
     v_zid_len = h >> 4
     p += 1
     size = v_zid_len + 1
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, RESPONDER_ZID, p, size)
+    r[o + AT_RESPONDER_ZID] = p; r[o + LEN_RESPONDER_ZID] = size; r[o + PRESENT] |= HAS_RESPONDER_ZID
     p += size
     v_entity, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, RESPONDER_EID, v_entity)
+    r[o + AT_RESPONDER_EID] = v_entity; r[o + PRESENT] |= HAS_RESPONDER_EID
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
     return p
@@ -1314,7 +1314,7 @@ def read_stamp(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_ts_id_len = 0
     outer, inside = e, False
     if p >= e: return stop(r, o, TRUNCATED, p, start)
-    h = b[p]
+    h = b[p] + 0
     v_custom = h >> 7
     p += 1
     v_size, q = vle(b, p, e, 32)
@@ -1354,7 +1354,7 @@ def read_ext_ts_stack(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     if p >= e: return stop(r, o, BAD_LENGTH, p, start)
-    h = b[p]
+    h = b[p] + 0
     p += 1
     v_stamps_count, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
@@ -1372,17 +1372,17 @@ def read_ext_ts_stack(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_response(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS
-            r[o + PRESENT] &= ~(1 << PRIORITY | 1 << BLOCK | 1 << EXPRESS | 1 << BLOCK_FIRST)
+            r[o + PRESENT] &= ~(HAS_PRIORITY | HAS_BLOCK | HAS_EXPRESS | HAS_BLOCK_FIRST)
             p = read_ext_qos(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_TIMESTAMP
             p = read_ext_timestamp(b, p, e, r, o)
         elif h & 0x7F == 0x43:
             r[o + EXTENSIONS] |= EXT_RESPONDER_ID
-            r[o + PRESENT] &= ~(1 << RESPONDER_ZID | 1 << RESPONDER_EID)
+            r[o + PRESENT] &= ~(HAS_RESPONDER_ZID | HAS_RESPONDER_EID)
             p = read_ext_responder_id(b, p, e, r, o)
         elif h & 0x7F == 0x47:
             r[o + EXTENSIONS] |= EXT_TS_STACK
@@ -1405,21 +1405,21 @@ def read_ext_source_info(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     if p >= e: return stop(r, o, BAD_LENGTH, p, start)
-    h = b[p]
+    h = b[p] + 0
     v_zid_len = h >> 4
     p += 1
     size = v_zid_len + 1
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, SOURCE_ZID, p, size)
+    r[o + AT_SOURCE_ZID] = p; r[o + LEN_SOURCE_ZID] = size; r[o + PRESENT] |= HAS_SOURCE_ZID
     p += size
     v_entity, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, SOURCE_EID, v_entity)
+    r[o + AT_SOURCE_EID] = v_entity; r[o + PRESENT] |= HAS_SOURCE_EID
     v_sn, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, SOURCE_SN, v_sn)
+    r[o + AT_SOURCE_SN] = v_sn; r[o + PRESENT] |= HAS_SOURCE_SN
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
     return p
@@ -1444,7 +1444,7 @@ def read_ext_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     size = e - p
-    span(r, o, ATTACHMENT, p, size)
+    r[o + AT_ATTACHMENT] = p; r[o + LEN_ATTACHMENT] = size; r[o + PRESENT] |= HAS_ATTACHMENT
     p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -1454,17 +1454,17 @@ def read_ext_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_put(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             r[o + EXTENSIONS] |= EXT_SOURCE_INFO
-            r[o + PRESENT] &= ~(1 << SOURCE_ZID | 1 << SOURCE_EID | 1 << SOURCE_SN)
+            r[o + PRESENT] &= ~(HAS_SOURCE_ZID | HAS_SOURCE_EID | HAS_SOURCE_SN)
             p = read_ext_source_info(b, p, e, r, o)
         elif h & 0x7F == 0x12:
             r[o + EXTENSIONS] |= EXT_PUT_SHM
             p = read_ext_put_shm(b, p, e, r, o)
         elif h & 0x7F == 0x43:
             r[o + EXTENSIONS] |= EXT_ATTACHMENT
-            r[o + PRESENT] &= ~(1 << ATTACHMENT)
+            r[o + PRESENT] &= ~(HAS_ATTACHMENT)
             p = read_ext_attachment(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -1489,7 +1489,7 @@ def read_slice_shm(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_data_len, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, SHM_LENGTH, v_data_len)
+    r[o + AT_SHM_LENGTH] = v_data_len; r[o + PRESENT] |= HAS_SHM_LENGTH
     v_segment, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
@@ -1533,7 +1533,7 @@ def read_slice_shm_old(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_data_len, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, SHM_LENGTH, v_data_len)
+    r[o + AT_SHM_LENGTH] = v_data_len; r[o + PRESENT] |= HAS_SHM_LENGTH
     v_watchdog_segment, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
@@ -1566,7 +1566,7 @@ def read_slice(b: Any, p: int, e: int, r: Any, o: int) -> int:
     p = q
     size = v_data_len
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, PIECE, p, size)
+    r[o + AT_PIECE] = p; r[o + LEN_PIECE] = size; r[o + PRESENT] |= HAS_PIECE
     p += size
     return p
 
@@ -1582,7 +1582,7 @@ def read_put(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 2
     v_ts_id_len = v_S = v_schema_len = v_data_len = v_slices_count = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_E = h >> 6 & 0x1
     v_T = h >> 5 & 0x1
@@ -1591,20 +1591,20 @@ def read_put(b: Any, p: int, e: int, r: Any, o: int) -> int:
         v_ts_time, q = vle(b, p, e, 64)
         if q < 0: return stop(r, o, -q, p, start)
         p = q
-        put(r, o, TS_TIME, v_ts_time)
+        r[o + AT_TS_TIME] = v_ts_time; r[o + PRESENT] |= HAS_TS_TIME
         v_ts_id_len, q = vle(b, p, e, 8)
         if q < 0: return stop(r, o, -q, p, start)
         if v_ts_id_len > 16: return stop(r, o, BAD_LENGTH, p, start)
         p = q
         size = v_ts_id_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, TS_ID, p, size)
+        r[o + AT_TS_ID] = p; r[o + LEN_TS_ID] = size; r[o + PRESENT] |= HAS_TS_ID
         p += size
     if v_E != 0:
         h, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
         v_S = h & 0x1
-        put(r, o, ENCODING_ID, h >> 1)
+        r[o + AT_ENCODING_ID] = h >> 1; r[o + PRESENT] |= HAS_ENCODING_ID
         p = q
     if (v_E != 0 and v_S != 0):
         v_schema_len, q = vle(b, p, e, 8)
@@ -1612,7 +1612,7 @@ def read_put(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         size = v_schema_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, SCHEMA, p, size)
+        r[o + AT_SCHEMA] = p; r[o + LEN_SCHEMA] = size; r[o + PRESENT] |= HAS_SCHEMA
         p += size
     if v_Z != 0:
         p = chain_put(b, p, e, r, o, start)
@@ -1623,17 +1623,17 @@ def read_put(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         size = v_data_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, DATA, p, size)
+        r[o + AT_DATA] = p; r[o + LEN_DATA] = size; r[o + PRESENT] |= HAS_DATA
         p += size
     if r[o + EXTENSIONS] & EXT_PUT_SHM != 0:
         v_slices_count, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
         if v_slices_count > 65536: return stop(r, o, LIMIT, p, start)
         p = q
-        span(r, o, SLICES, p, 0)
+        r[o + AT_SLICES] = p; r[o + LEN_SLICES] = 0; r[o + PRESENT] |= HAS_SLICES
         for i in range(v_slices_count):
             if p >= e: return stop(r, o, TRUNCATED, p, start)
-            span(r, o, SLICES, r[o + VALUES + SLICES], i + 1)
+            r[o + LEN_SLICES] = i + 1
             p = choice_slice(b, p, e, r, o)
             if p < 0: return p
     return p
@@ -1651,7 +1651,7 @@ def read_ext_del_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     size = e - p
-    span(r, o, ATTACHMENT, p, size)
+    r[o + AT_ATTACHMENT] = p; r[o + LEN_ATTACHMENT] = size; r[o + PRESENT] |= HAS_ATTACHMENT
     p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -1661,14 +1661,14 @@ def read_ext_del_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_del(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             r[o + EXTENSIONS] |= EXT_SOURCE_INFO
-            r[o + PRESENT] &= ~(1 << SOURCE_ZID | 1 << SOURCE_EID | 1 << SOURCE_SN)
+            r[o + PRESENT] &= ~(HAS_SOURCE_ZID | HAS_SOURCE_EID | HAS_SOURCE_SN)
             p = read_ext_source_info(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_DEL_ATTACHMENT
-            r[o + PRESENT] &= ~(1 << ATTACHMENT)
+            r[o + PRESENT] &= ~(HAS_ATTACHMENT)
             p = read_ext_del_attachment(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -1681,7 +1681,7 @@ def read_del(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 3
     v_ts_id_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_T = h >> 5 & 0x1
     p += 1
@@ -1689,14 +1689,14 @@ def read_del(b: Any, p: int, e: int, r: Any, o: int) -> int:
         v_ts_time, q = vle(b, p, e, 64)
         if q < 0: return stop(r, o, -q, p, start)
         p = q
-        put(r, o, TS_TIME, v_ts_time)
+        r[o + AT_TS_TIME] = v_ts_time; r[o + PRESENT] |= HAS_TS_TIME
         v_ts_id_len, q = vle(b, p, e, 8)
         if q < 0: return stop(r, o, -q, p, start)
         if v_ts_id_len > 16: return stop(r, o, BAD_LENGTH, p, start)
         p = q
         size = v_ts_id_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, TS_ID, p, size)
+        r[o + AT_TS_ID] = p; r[o + LEN_TS_ID] = size; r[o + PRESENT] |= HAS_TS_ID
         p += size
     if v_Z != 0:
         p = chain_del(b, p, e, r, o, start)
@@ -1715,7 +1715,7 @@ def read_reply(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh REPLY: An answer to a query: a PUT or DEL."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 1
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_C = h >> 5 & 0x1
     p += 1
@@ -1741,10 +1741,10 @@ def read_ext_err_shm(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_err(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x41:
             r[o + EXTENSIONS] |= EXT_SOURCE_INFO
-            r[o + PRESENT] &= ~(1 << SOURCE_ZID | 1 << SOURCE_EID | 1 << SOURCE_SN)
+            r[o + PRESENT] &= ~(HAS_SOURCE_ZID | HAS_SOURCE_EID | HAS_SOURCE_SN)
             p = read_ext_source_info(b, p, e, r, o)
         elif h & 0x7F == 0x12:
             r[o + EXTENSIONS] |= EXT_ERR_SHM
@@ -1760,7 +1760,7 @@ def read_err(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 4
     v_S = v_schema_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_E = h >> 6 & 0x1
     p += 1
@@ -1768,7 +1768,7 @@ def read_err(b: Any, p: int, e: int, r: Any, o: int) -> int:
         h, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
         v_S = h & 0x1
-        put(r, o, ENCODING_ID, h >> 1)
+        r[o + AT_ENCODING_ID] = h >> 1; r[o + PRESENT] |= HAS_ENCODING_ID
         p = q
     if (v_E != 0 and v_S != 0):
         v_schema_len, q = vle(b, p, e, 8)
@@ -1776,7 +1776,7 @@ def read_err(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         size = v_schema_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, SCHEMA, p, size)
+        r[o + AT_SCHEMA] = p; r[o + LEN_SCHEMA] = size; r[o + PRESENT] |= HAS_SCHEMA
         p += size
     if v_Z != 0:
         p = chain_err(b, p, e, r, o, start)
@@ -1786,7 +1786,7 @@ def read_err(b: Any, p: int, e: int, r: Any, o: int) -> int:
     p = q
     size = v_data_len
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, DATA, p, size)
+    r[o + AT_DATA] = p; r[o + LEN_DATA] = size; r[o + PRESENT] |= HAS_DATA
     p += size
     return p
 
@@ -1802,20 +1802,20 @@ def read_response(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh RESPONSE: One answer to a REQUEST, on its way back."""
     start = p
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_request_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, REQUEST_ID, v_request_id)
+    r[o + AT_REQUEST_ID] = v_request_id; r[o + PRESENT] |= HAS_REQUEST_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -1823,7 +1823,7 @@ def read_response(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_response(b, p, e, r, o, start)
@@ -1841,7 +1841,7 @@ def read_ext_query_target(b: Any, p: int, e: int, r: Any, o: int) -> int:
     if q < 0: return stop(r, o, -q, p, start)
     if v_target < 0 or v_target > 2: return stop(r, o, BAD_VALUE, p, start)
     p = q
-    put(r, o, TARGET, v_target)
+    r[o + AT_TARGET] = v_target; r[o + PRESENT] |= HAS_TARGET
     return p
 
 
@@ -1852,7 +1852,7 @@ def read_ext_budget(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_budget, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, BUDGET, v_budget)
+    r[o + AT_BUDGET] = v_budget; r[o + PRESENT] |= HAS_BUDGET
     return p
 
 
@@ -1863,32 +1863,32 @@ def read_ext_timeout(b: Any, p: int, e: int, r: Any, o: int) -> int:
     v_timeout, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, TIMEOUT, v_timeout)
+    r[o + AT_TIMEOUT] = v_timeout; r[o + PRESENT] |= HAS_TIMEOUT
     return p
 
 
 def chain_request(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS
-            r[o + PRESENT] &= ~(1 << PRIORITY | 1 << BLOCK | 1 << EXPRESS | 1 << BLOCK_FIRST)
+            r[o + PRESENT] &= ~(HAS_PRIORITY | HAS_BLOCK | HAS_EXPRESS | HAS_BLOCK_FIRST)
             p = read_ext_qos(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_TIMESTAMP
             p = read_ext_timestamp(b, p, e, r, o)
         elif h & 0x7F == 0x34:
             r[o + EXTENSIONS] |= EXT_QUERY_TARGET
-            r[o + PRESENT] &= ~(1 << TARGET)
+            r[o + PRESENT] &= ~(HAS_TARGET)
             p = read_ext_query_target(b, p, e, r, o)
         elif h & 0x7F == 0x25:
             r[o + EXTENSIONS] |= EXT_BUDGET
-            r[o + PRESENT] &= ~(1 << BUDGET)
+            r[o + PRESENT] &= ~(HAS_BUDGET)
             p = read_ext_budget(b, p, e, r, o)
         elif h & 0x7F == 0x26:
             r[o + EXTENSIONS] |= EXT_TIMEOUT
-            r[o + PRESENT] &= ~(1 << TIMEOUT)
+            r[o + PRESENT] &= ~(HAS_TIMEOUT)
             p = read_ext_timeout(b, p, e, r, o)
         elif h & 0x7F == 0x33:
             r[o + EXTENSIONS] |= EXT_NODE_ID
@@ -1924,7 +1924,7 @@ def read_ext_query_body(b: Any, p: int, e: int, r: Any, o: int) -> int:
     h, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, short(-q), p, start)
     v_S = h & 0x1
-    put(r, o, ENCODING_ID, h >> 1)
+    r[o + AT_ENCODING_ID] = h >> 1; r[o + PRESENT] |= HAS_ENCODING_ID
     p = q
     if v_S != 0:
         v_schema_len, q = vle(b, p, e, 8)
@@ -1932,10 +1932,10 @@ def read_ext_query_body(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         size = v_schema_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, SCHEMA, p, size)
+        r[o + AT_SCHEMA] = p; r[o + LEN_SCHEMA] = size; r[o + PRESENT] |= HAS_SCHEMA
         p += size
     size = e - p
-    span(r, o, DATA, p, size)
+    r[o + AT_DATA] = p; r[o + LEN_DATA] = size; r[o + PRESENT] |= HAS_DATA
     p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -1953,7 +1953,7 @@ def read_ext_query_body_sliced(b: Any, p: int, e: int, r: Any, o: int) -> int:
     h, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     v_S = h & 0x1
-    put(r, o, SLICED_ENCODING_ID, h >> 1)
+    r[o + AT_SLICED_ENCODING_ID] = h >> 1; r[o + PRESENT] |= HAS_SLICED_ENCODING_ID
     p = q
     if v_S != 0:
         v_schema_len, q = vle(b, p, e, 8)
@@ -1961,16 +1961,16 @@ def read_ext_query_body_sliced(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         size = v_schema_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-        span(r, o, SLICED_SCHEMA, p, size)
+        r[o + AT_SLICED_SCHEMA] = p; r[o + LEN_SLICED_SCHEMA] = size; r[o + PRESENT] |= HAS_SLICED_SCHEMA
         p += size
     v_slices_count, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     if v_slices_count > 65536: return stop(r, o, LIMIT, p, start)
     p = q
-    span(r, o, SLICES, p, 0)
+    r[o + AT_SLICES] = p; r[o + LEN_SLICES] = 0; r[o + PRESENT] |= HAS_SLICES
     for i in range(v_slices_count):
         if p >= e: return stop(r, o, TRUNCATED, p, start)
-        span(r, o, SLICES, r[o + VALUES + SLICES], i + 1)
+        r[o + LEN_SLICES] = i + 1
         p = choice_slice(b, p, e, r, o)
         if p < 0: return p
     return p
@@ -1988,7 +1988,7 @@ def read_ext_query_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     size = e - p
-    span(r, o, ATTACHMENT, p, size)
+    r[o + AT_ATTACHMENT] = p; r[o + LEN_ATTACHMENT] = size; r[o + PRESENT] |= HAS_ATTACHMENT
     p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -1998,25 +1998,25 @@ def read_ext_query_attachment(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_query(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x43 and r[o + EXTENSIONS] & EXT_QUERY_SHM != 0:
             r[o + EXTENSIONS] |= EXT_QUERY_BODY_SLICED
-            r[o + PRESENT] &= ~(1 << SLICED_ENCODING_ID | 1 << SLICED_SCHEMA | 1 << SLICES)
+            r[o + PRESENT] &= ~(HAS_SLICED_ENCODING_ID | HAS_SLICED_SCHEMA | HAS_SLICES)
             p = read_ext_query_body_sliced(b, p, e, r, o)
         elif h & 0x7F == 0x41:
             r[o + EXTENSIONS] |= EXT_SOURCE_INFO
-            r[o + PRESENT] &= ~(1 << SOURCE_ZID | 1 << SOURCE_EID | 1 << SOURCE_SN)
+            r[o + PRESENT] &= ~(HAS_SOURCE_ZID | HAS_SOURCE_EID | HAS_SOURCE_SN)
             p = read_ext_source_info(b, p, e, r, o)
         elif h & 0x7F == 0x04:
             r[o + EXTENSIONS] |= EXT_QUERY_SHM
             p = read_ext_query_shm(b, p, e, r, o)
         elif h & 0x7F == 0x43:
             r[o + EXTENSIONS] |= EXT_QUERY_BODY
-            r[o + PRESENT] &= ~(1 << ENCODING_ID | 1 << SCHEMA | 1 << DATA)
+            r[o + PRESENT] &= ~(HAS_ENCODING_ID | HAS_SCHEMA | HAS_DATA)
             p = read_ext_query_body(b, p, e, r, o)
         elif h & 0x7F == 0x45:
             r[o + EXTENSIONS] |= EXT_QUERY_ATTACHMENT
-            r[o + PRESENT] &= ~(1 << ATTACHMENT)
+            r[o + PRESENT] &= ~(HAS_ATTACHMENT)
             p = read_ext_query_attachment(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -2029,7 +2029,7 @@ def read_query(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 5
     v_parameters_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_P = h >> 6 & 0x1
     v_C = h >> 5 & 0x1
@@ -2038,7 +2038,7 @@ def read_query(b: Any, p: int, e: int, r: Any, o: int) -> int:
         v_consolidation, q = vle(b, p, e, 64)
         if q < 0: return stop(r, o, -q, p, start)
         p = q
-        put(r, o, CONSOLIDATION, v_consolidation)
+        r[o + AT_CONSOLIDATION] = v_consolidation; r[o + PRESENT] |= HAS_CONSOLIDATION
     if v_P != 0:
         v_parameters_len, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2046,7 +2046,7 @@ def read_query(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_parameters_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, PARAMETERS, p, size)
+        r[o + AT_PARAMETERS] = p; r[o + LEN_PARAMETERS] = size; r[o + PRESENT] |= HAS_PARAMETERS
         p += size
     if v_Z != 0:
         p = chain_query(b, p, e, r, o, start)
@@ -2066,20 +2066,20 @@ def read_request(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh REQUEST: A query travelling to queryables."""
     start = p
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_request_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, REQUEST_ID, v_request_id)
+    r[o + AT_REQUEST_ID] = v_request_id; r[o + PRESENT] |= HAS_REQUEST_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2087,7 +2087,7 @@ def read_request(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_request(b, p, e, r, o, start)
@@ -2100,10 +2100,10 @@ def read_request(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_push(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QOS
-            r[o + PRESENT] &= ~(1 << PRIORITY | 1 << BLOCK | 1 << EXPRESS | 1 << BLOCK_FIRST)
+            r[o + PRESENT] &= ~(HAS_PRIORITY | HAS_BLOCK | HAS_EXPRESS | HAS_BLOCK_FIRST)
             p = read_ext_qos(b, p, e, r, o)
         elif h & 0x7F == 0x42:
             r[o + EXTENSIONS] |= EXT_TIMESTAMP
@@ -2124,16 +2124,16 @@ def read_push(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh PUSH: A sample or deletion travelling from publisher to subscribers."""
     start = p
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2141,7 +2141,7 @@ def read_push(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_push(b, p, e, r, o, start)
@@ -2156,19 +2156,19 @@ def read_declare_keyexpr(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 6
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_expr_id, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_expr_id)
+    r[o + AT_ENTITY_ID] = v_expr_id; r[o + PRESENT] |= HAS_ENTITY_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2176,7 +2176,7 @@ def read_declare_keyexpr(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_close(b, p, e, r, o, start)
@@ -2188,13 +2188,13 @@ def read_undeclare_keyexpr(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh UNDECLARE KEYEXPR: Takes the number of a key expression back."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 7
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     v_expr_id, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_expr_id)
+    r[o + AT_ENTITY_ID] = v_expr_id; r[o + PRESENT] |= HAS_ENTITY_ID
     if v_Z != 0:
         p = chain_close(b, p, e, r, o, start)
         if p < 0: return p
@@ -2206,20 +2206,20 @@ def read_declare_subscriber(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 8
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2227,7 +2227,7 @@ def read_declare_subscriber(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_close(b, p, e, r, o, start)
@@ -2247,19 +2247,19 @@ def read_ext_wire_expr(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     if p >= e: return stop(r, o, BAD_LENGTH, p, start)
-    h = b[p]
-    put(r, o, MAPPING, h >> 1 & 0x1)
+    h = b[p] + 0
+    r[o + AT_MAPPING] = h >> 1 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h & 0x1
-    put(r, o, NAMED, h & 0x1)
+    r[o + AT_NAMED] = h & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, short(-q), p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         size = e - p
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
     e = outer
@@ -2269,10 +2269,10 @@ def read_ext_wire_expr(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_undeclare_subscriber(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x5f:
             r[o + EXTENSIONS] |= EXT_WIRE_EXPR
-            r[o + PRESENT] &= ~(1 << MAPPING | 1 << NAMED | 1 << SCOPE | 1 << SUFFIX)
+            r[o + PRESENT] &= ~(HAS_MAPPING | HAS_NAMED | HAS_SCOPE | HAS_SUFFIX)
             p = read_ext_wire_expr(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -2284,13 +2284,13 @@ def read_undeclare_subscriber(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh UNDECLARE SUBSCRIBER: A subscriber is gone."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 9
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     if v_Z != 0:
         p = chain_undeclare_subscriber(b, p, e, r, o, start)
         if p < 0: return p
@@ -2310,7 +2310,7 @@ def read_ext_queryable_info(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_declare_queryable(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x21:
             r[o + EXTENSIONS] |= EXT_QUERYABLE_INFO
             p = read_ext_queryable_info(b, p, e, r, o)
@@ -2325,20 +2325,20 @@ def read_declare_queryable(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 10
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2346,7 +2346,7 @@ def read_declare_queryable(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_declare_queryable(b, p, e, r, o, start)
@@ -2358,13 +2358,13 @@ def read_undeclare_queryable(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh UNDECLARE QUERYABLE: A queryable is gone."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 11
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     if v_Z != 0:
         p = chain_undeclare_subscriber(b, p, e, r, o, start)
         if p < 0: return p
@@ -2376,20 +2376,20 @@ def read_declare_token(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 12
     v_suffix_len = 0
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MAPPING, h >> 6 & 0x1)
+    r[o + AT_MAPPING] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MAPPING
     v_N = h >> 5 & 0x1
-    put(r, o, NAMED, h >> 5 & 0x1)
+    r[o + AT_NAMED] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_NAMED
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     v_scope, q = vle(b, p, e, 16)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SCOPE, v_scope)
+    r[o + AT_SCOPE] = v_scope; r[o + PRESENT] |= HAS_SCOPE
     if v_N != 0:
         v_suffix_len, q = vle(b, p, e, 16)
         if q < 0: return stop(r, o, -q, p, start)
@@ -2397,7 +2397,7 @@ def read_declare_token(b: Any, p: int, e: int, r: Any, o: int) -> int:
         size = v_suffix_len
         if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
         if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)
-        span(r, o, SUFFIX, p, size)
+        r[o + AT_SUFFIX] = p; r[o + LEN_SUFFIX] = size; r[o + PRESENT] |= HAS_SUFFIX
         p += size
     if v_Z != 0:
         p = chain_close(b, p, e, r, o, start)
@@ -2409,13 +2409,13 @@ def read_undeclare_token(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh UNDECLARE TOKEN: A liveliness token is gone."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 13
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     v_id, q = vle(b, p, e, 32)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, ENTITY_ID, v_id)
+    r[o + AT_ENTITY_ID] = v_id; r[o + PRESENT] |= HAS_ENTITY_ID
     if v_Z != 0:
         p = chain_undeclare_subscriber(b, p, e, r, o, start)
         if p < 0: return p
@@ -2426,7 +2426,7 @@ def read_declare_final(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh DECLARE FINAL: All current declarations for an interest were sent."""
     start = p
     r[o + BODY] = r[o + BODY] << 6 | 14
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     p += 1
     if v_Z != 0:
@@ -2452,7 +2452,7 @@ def family_declaration(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def read_declare(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh DECLARE: A declaration, spontaneous or as answer to an INTEREST."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_I = h >> 5 & 0x1
     p += 1
@@ -2460,7 +2460,7 @@ def read_declare(b: Any, p: int, e: int, r: Any, o: int) -> int:
         v_interest_id, q = vle(b, p, e, 32)
         if q < 0: return stop(r, o, -q, p, start)
         p = q
-        put(r, o, INTEREST_ID, v_interest_id)
+        r[o + AT_INTEREST_ID] = v_interest_id; r[o + PRESENT] |= HAS_INTEREST_ID
     if v_Z != 0:
         p = chain_interest(b, p, e, r, o, start)
         if p < 0: return p
@@ -2505,7 +2505,7 @@ def read_link_state(b: Any, p: int, e: int, r: Any, o: int) -> int:
         p = q
         q, count, kind, good = texts(b, p, e, v_locators_count, 8, True)
         if not good: note(r, o, BAD_UTF8, p, start)
-        span(r, o, LOCATORS, p, count)
+        r[o + AT_LOCATORS] = p; r[o + LEN_LOCATORS] = count; r[o + PRESENT] |= HAS_LOCATORS
         p = q
         if kind > 0: return stop(r, o, kind, p, start)
     v_links_count, q = vle(b, p, e, 32)
@@ -2538,7 +2538,7 @@ def read_network_oam(b: Any, p: int, e: int, r: Any, o: int) -> int:
     start = p
     v_size = v_data = v_states_count = 0
     outer, inside = e, False
-    h = b[p]
+    h = b[p] + 0
     if (h >> 5 & 0x3) < 0 or (h >> 5 & 0x3) > 2: return stop(r, o, RESERVED_ENCODING, p, start)
     v_Z = h >> 7
     v_enc = h >> 5 & 0x3
@@ -2569,10 +2569,10 @@ def read_network_oam(b: Any, p: int, e: int, r: Any, o: int) -> int:
         if q < 0: return stop(r, o, short(-q), p, start)
         if v_states_count > 65536: return stop(r, o, LIMIT, p, start)
         p = q
-        span(r, o, STATES, p, 0)
+        r[o + AT_STATES] = p; r[o + LEN_STATES] = 0; r[o + PRESENT] |= HAS_STATES
         for i in range(v_states_count):
             if p >= e: return stop(r, o, BAD_LENGTH, p, start)
-            span(r, o, STATES, r[o + VALUES + STATES], i + 1)
+            r[o + LEN_STATES] = i + 1
             p = read_link_state(b, p, e, r, o)
             if p < 0: return p
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
@@ -2597,10 +2597,10 @@ def read_ext_drop(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_fragment(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x31:
             r[o + EXTENSIONS] |= EXT_LANE
-            r[o + PRESENT] &= ~(1 << PRIORITY)
+            r[o + PRESENT] &= ~(HAS_PRIORITY)
             p = read_ext_lane(b, p, e, r, o)
         elif h & 0x7F == 0x02:
             r[o + EXTENSIONS] |= EXT_FIRST
@@ -2617,20 +2617,20 @@ def chain_fragment(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
 def read_fragment(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh FRAGMENT: Carries a slice of one network message."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
-    put(r, o, MORE, h >> 6 & 0x1)
-    put(r, o, RELIABLE, h >> 5 & 0x1)
+    r[o + AT_MORE] = h >> 6 & 0x1; r[o + PRESENT] |= HAS_MORE
+    r[o + AT_RELIABLE] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_RELIABLE
     p += 1
     v_sn, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, SN, v_sn)
+    r[o + AT_SN] = v_sn; r[o + PRESENT] |= HAS_SN
     if v_Z != 0:
         p = chain_fragment(b, p, e, r, o, start)
         if p < 0: return p
     size = e - p
-    span(r, o, DATA, p, size)
+    r[o + AT_DATA] = p; r[o + LEN_DATA] = size; r[o + PRESENT] |= HAS_DATA
     p += size
     return p
 
@@ -2647,7 +2647,7 @@ def read_ext_join_lanes(b: Any, p: int, e: int, r: Any, o: int) -> int:
     e = p + v_size
     inside = True
     q, count, kind = numbers(b, p, e, 16, 64)
-    span(r, o, NEXT_SNS, p, count)
+    r[o + AT_NEXT_SNS] = p; r[o + LEN_NEXT_SNS] = count; r[o + PRESENT] |= HAS_NEXT_SNS
     p = q
     if kind > 0: return stop(r, o, short(kind), p, start)
     if inside and p != e: return stop(r, o, BAD_LENGTH, p, start)
@@ -2676,17 +2676,17 @@ def read_ext_join_shm(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def chain_join(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
     while True:
         if p >= e: return stop(r, o, CHAIN_CUT, p, start)
-        h = b[p]
+        h = b[p] + 0
         if h & 0x7F == 0x51:
             r[o + EXTENSIONS] |= EXT_JOIN_LANES
-            r[o + PRESENT] &= ~(1 << NEXT_SNS)
+            r[o + PRESENT] &= ~(HAS_NEXT_SNS)
             p = read_ext_join_lanes(b, p, e, r, o)
         elif h & 0x7F == 0x52:
             r[o + EXTENSIONS] |= EXT_JOIN_SHM
             p = read_ext_join_shm(b, p, e, r, o)
         elif h & 0x7F == 0x27:
             r[o + EXTENSIONS] |= EXT_PATCH
-            r[o + PRESENT] &= ~(1 << PATCH)
+            r[o + PRESENT] &= ~(HAS_PATCH)
             p = read_ext_patch(b, p, e, r, o)
         elif h & 0x60 == 0x60: return stop(r, o, RESERVED_ENCODING, p, start)
         else: p = unknown_extension(b, p, e, r, o, True, True)
@@ -2697,46 +2697,46 @@ def chain_join(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:
 def read_join(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """Zenoh JOIN: On multicast, instead of a handshake: who the sender is and where its sequence numbers are."""
     start = p
-    h = b[p]
+    h = b[p] + 0
     v_Z = h >> 7
     v_S = h >> 6 & 0x1
-    put(r, o, LEASE_SECONDS, h >> 5 & 0x1)
+    r[o + AT_LEASE_SECONDS] = h >> 5 & 0x1; r[o + PRESENT] |= HAS_LEASE_SECONDS
     p += 1
     if p + 1 > e: return stop(r, o, TRUNCATED, p, start)
     v_version = b[p] + 0
     p += 1
-    put(r, o, VERSION, v_version)
+    r[o + AT_VERSION] = v_version; r[o + PRESENT] |= HAS_VERSION
     if p >= e: return stop(r, o, TRUNCATED, p, start)
-    h = b[p]
+    h = b[p] + 0
     if (h & 0x3) < 0 or (h & 0x3) > 2: return stop(r, o, BAD_VALUE, p, start)
     v_zid_len = h >> 4
-    put(r, o, WHATAMI, h & 0x3)
+    r[o + AT_WHATAMI] = h & 0x3; r[o + PRESENT] |= HAS_WHATAMI
     p += 1
     size = v_zid_len + 1
     if size > e - p: return stop(r, o, BAD_LENGTH, p, start)
-    span(r, o, ZID, p, size)
+    r[o + AT_ZID] = p; r[o + LEN_ZID] = size; r[o + PRESENT] |= HAS_ZID
     p += size
     if v_S != 0:
         if p >= e: return stop(r, o, TRUNCATED, p, start)
-        h = b[p]
-        put(r, o, SN_RESOLUTION, h & 0x3)
+        h = b[p] + 0
+        r[o + AT_SN_RESOLUTION] = h & 0x3; r[o + PRESENT] |= HAS_SN_RESOLUTION
         p += 1
         if p + 2 > e: return stop(r, o, TRUNCATED, p, start)
         v_batch_size = little(b, p, 2)
         p += 2
-        put(r, o, BATCH_SIZE, v_batch_size)
+        r[o + AT_BATCH_SIZE] = v_batch_size; r[o + PRESENT] |= HAS_BATCH_SIZE
     v_lease, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, LEASE, v_lease)
+    r[o + AT_LEASE] = v_lease; r[o + PRESENT] |= HAS_LEASE
     v_next_sn_reliable, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, NEXT_RELIABLE, v_next_sn_reliable)
+    r[o + AT_NEXT_RELIABLE] = v_next_sn_reliable; r[o + PRESENT] |= HAS_NEXT_RELIABLE
     v_next_sn_best_effort, q = vle(b, p, e, 64)
     if q < 0: return stop(r, o, -q, p, start)
     p = q
-    put(r, o, NEXT_BEST_EFFORT, v_next_sn_best_effort)
+    r[o + AT_NEXT_BEST_EFFORT] = v_next_sn_best_effort; r[o + PRESENT] |= HAS_NEXT_BEST_EFFORT
     if v_Z != 0:
         p = chain_join(b, p, e, r, o, start)
         if p < 0: return p
@@ -2805,4 +2805,31 @@ def family_network(b: Any, p: int, e: int, r: Any, o: int) -> int:
     if h == 0x1d: r[o + KIND] = 15; return read_push(b, p, e, r, o)
     if h == 0x1e: r[o + KIND] = 16; return read_declare(b, p, e, r, o)
     if h == 0x1f: r[o + KIND] = 17; return read_network_oam(b, p, e, r, o)
+    return -2
+
+
+def steady_transport(b: Any, p: int, e: int, r: Any, o: int) -> int:
+    """The same without messages that links rarely carry, which are -3: they take long to compile."""
+    h = b[p] & 0x1F
+    if h == 0x00: return -3
+    if h == 0x01: return -3
+    if h == 0x02: return -3
+    if h == 0x03: r[o + KIND] = 6; return read_close(b, p, e, r, o)
+    if h == 0x04: r[o + KIND] = 7; return read_keep_alive(b, p, e, r, o)
+    if h == 0x05: r[o + KIND] = 8; return read_frame(b, p, e, r, o)
+    if h == 0x06: r[o + KIND] = 9; return read_fragment(b, p, e, r, o)
+    if h == 0x07: return -3
+    return -2
+
+
+def steady_network(b: Any, p: int, e: int, r: Any, o: int) -> int:
+    """The same without messages that links rarely carry, which are -3: they take long to compile."""
+    h = b[p] & 0x1F
+    if h == 0x19: r[o + KIND] = 11; return read_interest(b, p, e, r, o)
+    if h == 0x1a: r[o + KIND] = 12; return read_response_final(b, p, e, r, o)
+    if h == 0x1b: r[o + KIND] = 13; return read_response(b, p, e, r, o)
+    if h == 0x1c: r[o + KIND] = 14; return read_request(b, p, e, r, o)
+    if h == 0x1d: r[o + KIND] = 15; return read_push(b, p, e, r, o)
+    if h == 0x1e: r[o + KIND] = 16; return read_declare(b, p, e, r, o)
+    if h == 0x1f: return -3
     return -2

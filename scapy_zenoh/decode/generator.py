@@ -37,6 +37,9 @@ from scapy_zenoh.schema.slots import NUMBERS, SPANS
 #: Families whose messages are rows of their own.
 ROWS = ("scouting", "transport", "network")
 
+#: Messages that a link in use rarely carries.
+SELDOM = ("ZenohInit", "ZenohOpen", "ZenohJoin", "ZenohTransportOam", "ZenohNetworkOam")
+
 _HEAD = '''\
 """Readers of all messages, generated from the classes by scapy_zenoh.decode.generator; do not edit."""
 
@@ -46,9 +49,9 @@ _HEAD = '''\
 from typing import Any
 
 from scapy_zenoh.decode.runtime import (
-    BAD_LENGTH, BAD_UTF8, BAD_VALUE, BODY, BODY_MISSING, CHAIN_CUT, EXTENSIONS, FAULT, FAULT_OFFSET, KIND, LIMIT,
-    PRESENT, RESERVED_ENCODING, STOP, STRIDE, TRUNCATED, UNKNOWN_MESSAGE, VALUES,
-    clear, is_utf8, little, note, numbers, peek_byte, peek_vles, put, short, span, stop, texts, unknown_extension, vle,
+    BAD_LENGTH, BAD_UTF8, BAD_VALUE, BODY, BODY_MISSING, CHAIN_CUT, EXTENSIONS, FAULT, FAULT_OFFSET, KIND, LENGTHS,
+    LIMIT, PRESENT, RESERVED_ENCODING, STOP, STRIDE, TRUNCATED, UNKNOWN_MESSAGE, VALUES,
+    clear, is_utf8, little, note, numbers, peek_byte, peek_vles, short, stop, texts, unknown_extension, vle,
 )
 '''
 
@@ -113,6 +116,8 @@ class _Module:
             yield from self._with_callees(name, done)
         for name in ROWS:
             yield from self._family(name)
+        for name in ("transport", "network"):
+            yield from self._steady(name)
 
     def _with_callees(self, name: str, done: set[str]) -> Iterator[str]:
         """A reader, after those it calls, as the compiler wants it."""
@@ -141,9 +146,11 @@ class _Module:
         yield from _Reader(self, record).lines()
 
     def _constants(self) -> Iterator[str]:
-        yield "# Slots: spans first, then numbers."
+        yield "# Slots: their numbers, where a row keeps them, and the bits that say so. Spans come first."
         for number, name in enumerate((*SPANS, *NUMBERS)):
-            yield f"{name.upper()} = {number}"
+            length = (f"LEN_{name.upper()}, ", f"LENGTHS + {number}, ") if name in SPANS else ("", "")
+            names = f"{name.upper()}, AT_{name.upper()}, {length[0]}HAS_{name.upper()}"
+            yield f"{names} = {number}, VALUES + {number}, {length[1]}1 << {number}"
         yield ""
         yield "#: Messages, as KIND says them."
         yield from _listed("KINDS", ["unknown", *(record_filter(name) for name in self.kinds)])
@@ -165,7 +172,7 @@ class _Module:
         yield f"def {self.tables[table]}(b: Any, p: int, e: int, r: Any, o: int, start: int) -> int:"
         yield "    while True:"
         yield "        if p >= e: return stop(r, o, CHAIN_CUT, p, start)"
-        yield "        h = b[p]"
+        yield "        h = b[p] + 0"
         branch = "if"
         known = [self.schema.records[name] for name in table.extensions]
         for extension in sorted(known, key=lambda record: record.after is None):  # the more particular first
@@ -197,7 +204,7 @@ class _Module:
                 if f"{extension.name}.{name}" in self.slot_of
             ]
             if marked and slots:  # the last one of its kind counts
-                yield f"            r[o + PRESENT] &= ~({' | '.join(f'1 << {slot}' for slot in slots)})"
+                yield f"            r[o + PRESENT] &= ~({' | '.join(f'HAS_{slot}' for slot in slots)})"
             yield f"            p = {read}"
             return
         yield "            fault, offset = r[o + FAULT], r[o + FAULT_OFFSET]"
@@ -228,6 +235,17 @@ class _Module:
         for mid, record in family.members:
             kind = f"r[o + KIND] = {self.kinds.index(record) + 1}; " if name in ROWS else ""
             yield f"    if h == {mid:#04x}: {kind}return {function_of(record)}(b, p, e, r, o)"
+        yield "    return -2"
+
+    def _steady(self, name: str) -> Iterator[str]:
+        yield ""
+        yield ""
+        yield f"def steady_{name}(b: Any, p: int, e: int, r: Any, o: int) -> int:"
+        yield '    """The same without messages that links rarely carry, which are -3: they take long to compile."""'
+        yield "    h = b[p] & 0x1F"
+        for mid, record in self.schema.families[name].members:
+            read = f"r[o + KIND] = {self.kinds.index(record) + 1}; return {function_of(record)}(b, p, e, r, o)"
+            yield f"    if h == {mid:#04x}: " + ("return -3" if record in SELDOM else read)
         yield "    return -2"
 
 
@@ -361,7 +379,7 @@ class _Reader:
         if item.carrier == "byte":
             if item is not self.record.items[0] or self.record.family is None:
                 self.emit(f"if p >= e: {self.stop(self.cut)}", depth)
-            self.emit("h = b[p]", depth)
+            self.emit("h = b[p] + 0", depth)
         else:
             self.number("h", item.bits, depth)
         for part in item.parts:
@@ -372,7 +390,7 @@ class _Reader:
             if part.name in self.needed:
                 self.emit(f"v_{part.name} = {_part(part, item.bits)}", depth)
             if slot:
-                self.emit(f"put(r, o, {slot}, {_part(part, item.bits)})", depth)
+                self.emit(_kept(slot, _part(part, item.bits)), depth)
         self.emit("p += 1" if item.carrier == "byte" else "p = q", depth)
 
     def closed(self, value: str, enum: EnumDef | None, closed: bool, depth: int) -> None:
@@ -390,7 +408,7 @@ class _Reader:
 
     def keep(self, name: str, value: str, depth: int) -> None:
         if self.slot(name):
-            self.emit(f"put(r, o, {self.slot(name)}, {value})", depth)
+            self.emit(_kept(self.slot(name), value), depth)
 
     def bytes(self, item: Bytes, depth: int) -> None:
         self.emit(f"size = {'e - p' if item.length is None else _value(item.length)}", depth)
@@ -399,7 +417,7 @@ class _Reader:
         if item.form == "text":
             self.emit("if not is_utf8(b, p, p + size): note(r, o, BAD_UTF8, p, start)", depth)
         if self.slot(item.name):
-            self.emit(f"span(r, o, {self.slot(item.name)}, p, size)", depth)
+            self.emit(_kept(self.slot(item.name), "p", "size"), depth)
         if item.name in self.needed:
             self.emit(f"v_{item.name} = 1", depth)
         self.emit("p += size", depth)
@@ -413,18 +431,18 @@ class _Reader:
         else:
             self.emit(f"q, count, kind = numbers({args})", depth)
         if self.slot(item.name):
-            self.emit(f"span(r, o, {self.slot(item.name)}, p, count)", depth)
+            self.emit(_kept(self.slot(item.name), "p", "count"), depth)
         self.emit("p = q", depth)
         self.emit(f"if kind > 0: {self.stop('short(kind)' if self.inside else 'kind')}", depth)
 
     def records(self, item: Records, depth: int) -> None:
         read = f"choice_{item.of}" if item.of in self.module.schema.choices else function_of(item.of)
         if self.slot(item.name):
-            self.emit(f"span(r, o, {self.slot(item.name)}, p, 0)", depth)
+            self.emit(_kept(self.slot(item.name), "p", "0"), depth)
         self.emit(f"for i in range({_value(item.count)}):", depth)
         self.emit(f"if p >= e: {self.stop(self.cut)}", depth + 1)
         if self.slot(item.name):
-            self.emit(f"span(r, o, {self.slot(item.name)}, r[o + VALUES + {self.slot(item.name)}], i + 1)", depth + 1)
+            self.emit(f"r[o + LEN_{self.slot(item.name)}] = i + 1", depth + 1)
         self.emit(f"p = {read}(b, p, e, r, o)", depth + 1)
         self.emit("if p < 0: return p", depth + 1)
 
@@ -499,6 +517,12 @@ def _parts_of(expr: Expr | None) -> Iterator[Expr]:
         case Binary(_, left, right):
             yield from _parts_of(left)
             yield from _parts_of(right)
+
+
+def _kept(slot: str, value: str, length: str = "") -> str:
+    """The statements that leave a value, or the place and length of a span, in its slot."""
+    counted = f"r[o + LEN_{slot}] = {length}; " if length else ""
+    return f"r[o + AT_{slot}] = {value}; {counted}r[o + PRESENT] |= HAS_{slot}"
 
 
 def _part(part: Part, bits: int) -> str:

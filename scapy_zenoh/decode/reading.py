@@ -26,7 +26,8 @@ def read_batch(b: Any, p: int, e: int, r: Any, o: int, room: int, bare: bool) ->
     """Read the messages of a batch into rows; returns how many they are.
 
     ``bare``: network messages may stand without a FRAME. There is room for ``room`` rows, and one more that
-    is used on the way; a batch never has more messages than bytes.
+    is used on the way; a batch never has more messages than bytes. -1 when a message comes that is not
+    compiled.
     """
     frame = -1  # the row of the FRAME whose messages are read
     count = 0
@@ -43,6 +44,8 @@ def read_batch(b: Any, p: int, e: int, r: Any, o: int, room: int, bare: bool) ->
             q = family_transport(b, p, e, r, o)
             if q != -2:
                 frame = o if r[o + KIND] == FRAME else -1
+        if q == -3:
+            return -1
         if q == -2:
             q = stop(r, o, UNKNOWN_MESSAGE, p, p)
         if frame >= 0 and frame != o:  # it travels under the number of its FRAME

@@ -61,7 +61,7 @@ class Row:
 
     __slots__ = ("b", "o", "present", "r")
 
-    def __init__(self, b: bytes, r: Sequence[int], o: int) -> None:
+    def __init__(self, b: bytes | memoryview, r: Sequence[int], o: int) -> None:
         self.b, self.r, self.o = b, r, o
         self.present = r[o + PRESENT]
 
@@ -111,7 +111,7 @@ class Row:
         return tuple(found)
 
 
-def record_of(b: bytes, r: Sequence[int], o: int) -> MessageRecord:
+def record_of(b: bytes | memoryview, r: Sequence[int], o: int) -> MessageRecord:
     """The record of the message in row ``o``; of a FRAME without what is inside it."""
     row = Row(b, r, o)
     kind = g.KINDS[r[o + KIND]]

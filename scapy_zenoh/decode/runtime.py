@@ -68,19 +68,6 @@ def clear(r: Any, o: int, p: int) -> None:
     r[o + UNKNOWN_AT] = 0
 
 
-def put(r: Any, o: int, slot: int, value: int) -> None:
-    """A number was read."""
-    r[o + VALUES + slot] = value
-    r[o + PRESENT] |= 1 << slot
-
-
-def span(r: Any, o: int, slot: int, p: int, size: int) -> None:
-    """Bytes, or a list that begins at ``p``, were read."""
-    r[o + VALUES + slot] = p
-    r[o + LENGTHS + slot] = size
-    r[o + PRESENT] |= 1 << slot
-
-
 def stop(r: Any, o: int, kind: int, p: int, start: int) -> int:
     """A fault that ends decoding, at ``p`` in what began at ``start``."""
     r[o + FAULT] = kind

@@ -13,6 +13,7 @@ from scapy_zenoh.capture import Packet
 from scapy_zenoh.codec import Codec
 from scapy_zenoh.decode.codec import PlainCodec
 from scapy_zenoh.follow.datagram import DatagramLink
+from scapy_zenoh.follow.source import MessageSource
 from scapy_zenoh.follow.stream import StreamLink
 from scapy_zenoh.follow.tape import End, Ends, Where
 from scapy_zenoh.rows import Origin, Row, row_of
@@ -83,7 +84,7 @@ class Follower:
         #: Holes in streams: link, who sent the bytes, their place in that direction, and how many are missing.
         self.gaps: deque[dict[str, Any]] = deque(maxlen=MAX_GAPS)
         self.links: list[Link] = []
-        self._streams = TcpStreams()
+        self.streams = TcpStreams()
         self._tcp: dict[str, StreamLink] = {}
         self._udp: dict[tuple[End, End], DatagramLink] = {}
         self._files: dict[str, int] = {}
@@ -94,7 +95,7 @@ class Follower:
         if packet.proto == "udp":
             self._datagram(packet, self._where(packet))
         else:
-            self._events(self._streams.feed(packet))
+            self._events(self.streams.feed(packet))
             if self._decryptor is not None:
                 for plain in self._decryptor.at(packet.capture, packet.frame):
                     self._decrypted(plain, self._where(packet))
@@ -102,7 +103,7 @@ class Follower:
 
     def finish(self) -> list[Row]:
         """The recording is over; the rows that were waiting for more."""
-        self._events(self._streams.finish())
+        self._events(self.streams.finish())
         for stream in list(self._tcp.values()):
             stream.finish()
         for link in self._udp.values():
@@ -111,12 +112,39 @@ class Follower:
         return self._take()
 
     def _where(self, seen: Packet | Chunk) -> Where:
-        file = self._files.setdefault(seen.capture, len(self._files))
-        return Where(file << 40 | seen.frame, seen.capture, seen.frame, seen.time)
+        return self.where(seen.capture, seen.frame, seen.time)
+
+    def where(self, capture: str, frame: int, time: int) -> Where:
+        """A packet of the recording."""
+        file = self._files.setdefault(capture, len(self._files))
+        return Where(file << 40 | frame, capture, frame, time)
 
     def _take(self) -> list[Row]:
         rows, self._rows = self._rows, []
         return rows
+
+    # -- for whoever follows regular links by itself --
+
+    def stream_link(self, link: str) -> StreamLink | None:
+        """The link in a TCP connection."""
+        return self._tcp.get(link)
+
+    def datagram_link(self, packet: Packet) -> DatagramLink | None:
+        """The link that a datagram belongs to, if it is known."""
+        return self._udp.get(_ends(packet))
+
+    def go_on(self, source: StreamLink, direction: int) -> list[Row]:
+        """The rows of what waits in a direction."""
+        source.drain(direction)
+        return self._take()
+
+    def reassembled(
+        self, source: MessageSource, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str
+    ) -> list[Row]:
+        """The row of the message that a FRAGMENT completes, if it does."""
+        source.batches[direction] = record.batch
+        source.reassemble(direction, record, where, ordinal, framing)
+        return self._take()
 
     # -- what links call --
 
@@ -179,15 +207,19 @@ class Follower:
     def _datagram(self, packet: Packet, where: Where) -> None:
         if not packet.payload and not packet.missing:
             return
-        src, dst = (packet.src, packet.sport), (packet.dst, packet.dport)
-        group = _is_multicast(packet.dst)
-        ends = (src, dst) if group or _rank(src) <= _rank(dst) else (dst, src)
+        ends = _ends(packet)
         link = self._udp.get(ends)
         if link is None:
             if len(self._udp) >= MAX_CONVERSATIONS:
                 self._udp = {key: known for key, known in self._udp.items() if known.link is not None}
-            link = self._udp[ends] = DatagramLink(self, Ends(*ends), group)
-        link.feed(packet, 0 if src == ends[0] else 1, where)
+            link = self._udp[ends] = DatagramLink(self, Ends(*ends), _is_multicast(packet.dst))
+        link.feed(packet, 0 if (packet.src, packet.sport) == ends[0] else 1, where)
+
+
+def _ends(packet: Packet) -> tuple[End, End]:
+    """The ends of a conversation, the lower first; a group is the second."""
+    src, dst = (packet.src, packet.sport), (packet.dst, packet.dport)
+    return (src, dst) if _is_multicast(packet.dst) or _rank(src) <= _rank(dst) else (dst, src)
 
 
 def _rank(end: End) -> tuple[int, bytes, int]:

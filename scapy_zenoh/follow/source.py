@@ -40,13 +40,14 @@ class MessageSource:
             self._tell(direction, record, where, ordinal, framing)
             ordinal += 1
             if fragment and not record.fault:
-                ordinal += self._reassemble(direction, record, where, ordinal, framing)
+                ordinal += self.reassemble(direction, record, where, ordinal, framing)
         if batch.fault is not None and not ordinal:
             self.unknown(direction, where, batch.fault, framing)
             return
         self.batches[direction] += 1
 
-    def _reassemble(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> int:
+    def reassemble(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> int:
+        """The row of the message that a FRAGMENT completes; returns how many rows that are, 1 or 0."""
         assert self.link is not None
         whole = self.follower.tracker.fragment(self.link, direction, record)
         if whole is None:

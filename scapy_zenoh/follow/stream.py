@@ -73,7 +73,7 @@ class StreamLink(MessageSource):
         if self.kind == "undecided":
             self._decide(final=False)
         if self.kind == "zenoh":
-            self._drain(direction)
+            self.drain(direction)
 
     # -- is it Zenoh? --
 
@@ -147,10 +147,10 @@ class StreamLink(MessageSource):
             progress = False
             for direction in order:
                 before = self.tapes[direction].start
-                self._drain(direction, most=1)
+                self.drain(direction, most=1)
                 progress = progress or self.tapes[direction].start != before
         for direction in order:
-            self._drain(direction)
+            self.drain(direction)
 
     def _settle_opaque(self, proto: str) -> None:
         if not self.known_port:
@@ -209,7 +209,7 @@ class StreamLink(MessageSource):
 
     # -- batches --
 
-    def _drain(self, direction: int, most: int = 0) -> None:
+    def drain(self, direction: int, most: int = 0) -> None:
         """Read all whole batches (or ``most`` of them)."""
         tape, read = self.tapes[direction], 0
         while tape.data and (not most or read < most):
@@ -315,7 +315,7 @@ class StreamLink(MessageSource):
             return
         tape = self.tapes[direction]
         if self.lost[direction] and tape.data and self._resync(direction, final=True):
-            self._drain(direction)
+            self.drain(direction)
         left = self.skip[direction]
         self.told[direction] = bool(left)
         if not left and tape.data and not self.lost[direction]:
@@ -364,12 +364,12 @@ class StreamLink(MessageSource):
             return
         for direction in (0, 1):
             tape = self.tapes[direction]
-            self._drain(direction)
+            self.drain(direction)
             while tape.data:
                 before = len(tape.data)
                 if self.lost[direction]:
                     if self._resync(direction, final=True):
-                        self._drain(direction)
+                        self.drain(direction)
                     else:
                         self._undecoded(direction, len(tape.data))
                 else:

@@ -74,3 +74,19 @@ class Tape:
         while len(self.marks) > 1 and self.marks[0][0] <= self.start:
             self.marks.popleft()
         return taken
+
+    def pieces(self) -> list[tuple[int, Where]]:
+        """Who brought the bytes that are not used yet: how many of them, and the packet."""
+        found, start = [], self.start
+        for end, where in self.marks:
+            if end > start:
+                found.append((end - start, where))
+                start = end
+        return found
+
+    def restore(self, data: bytes, pieces: list[tuple[int, Where]]) -> None:
+        """Add bytes that ``pieces`` brought."""
+        at = 0
+        for size, where in pieces:
+            self.append(data[at : at + size], where)
+            at += size

@@ -6,7 +6,7 @@ from typing import Any
 
 from scapy.fields import ConditionalField
 
-import scapy_zenoh.layers  # noqa: F401  (declares the messages)
+from scapy_zenoh import data, declare, network, scouting, transport  # noqa: F401  (the messages declare themselves)
 from scapy_zenoh import fields as wire
 from scapy_zenoh.common import Ntp64Field
 from scapy_zenoh.enums import Named

@@ -12,6 +12,8 @@ class KeyTable:
     limit: int
     names: dict[int, str] = field(default_factory=dict)
     full: bool = False
+    #: Changes in their order, for whoever keeps a copy: (number, name), None when it is forgotten.
+    log: list[tuple[int, str | None]] | None = None
 
     def declare(self, number: int, name: str) -> None:
         """Remember a number, or give it another name."""
@@ -19,9 +21,13 @@ class KeyTable:
             self.full = True
             return
         self.names[number] = name
+        if self.log is not None:
+            self.log.append((number, name))
 
     def undeclare(self, number: int) -> str | None:
         """Forget a number; returns what it stood for."""
+        if self.log is not None:
+            self.log.append((number, None))
         return self.names.pop(number, None)
 
     def resolve(self, scope: int | None, suffix: str | None) -> str | None:

@@ -30,6 +30,10 @@ class Lane:
         """No more than a quarter of the numbers, so that old and new can be told apart."""
         return min(WINDOW, (self.mask + 1) // 4)
 
+    def is_regular(self) -> bool:
+        """True when nothing is awaited and the next number is all that matters."""
+        return self.last is not None and self.jump is None and not self.awaited and self.mask >= 256
+
     def expect(self, first: int) -> None:
         """The next number is ``first``."""
         self.last = (first - 1) & self.mask

@@ -46,11 +46,9 @@ class Finding:
 class Query:
     """A REQUEST and what came back."""
 
-    key: str | None
-    time: int
     replies: int = 0
     errors: int = 0
-    finished: int | None = None
+    finished: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -206,7 +204,7 @@ class Tracker:
                     self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
                 if assembler.over_limit:
                     self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
-            unfinished = sum(query.finished is None for query in side.queries.values())
+            unfinished = sum(not query.finished for query in side.queries.values())
             if unfinished:
                 session.queries_done["unfinished"] += unfinished
             if side.keys.full:
@@ -228,7 +226,8 @@ class Tracker:
         if record.kind == "init_syn":
             record.dst_zid = None
         session.counts[record.body or record.kind] += 1
-        session.last = time
+        if session.last is None or time > session.last:
+            session.last = time
         side.messages += 1
 
     def fragment(self, link: Link, direction: int, record: MessageRecord) -> tuple[bytes, int] | None:
@@ -355,35 +354,49 @@ class Tracker:
 
     def _request(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         self._keyed(link, direction, record, time)
+        if record.request_id is not None:
+            self.asked(link, direction, record.request_id)
+
+    def asked(self, link: Link, direction: int, number: int) -> None:
+        """A request with this number was sent."""
         side = self._side(link, direction)
-        if record.request_id is None:
-            return
         if len(side.queries) >= self.limits.requests:
-            self._find("limit", link.session, link, f"request {record.request_id} not remembered: too many are open")
+            self._find("limit", link.session, link, f"request {number} not remembered: too many are open")
             return
-        side.queries[record.request_id] = Query(record.key, time)
+        side.queries[number] = Query()
 
     def _response(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         self._keyed(link, direction, record, time)
-        query = self._side(link, 1 - direction).queries.get(-1 if record.request_id is None else record.request_id)
+        if record.request_id is not None:
+            self.replied(link, direction, record.request_id, record.body == "err")
+
+    def replied(self, link: Link, direction: int, number: int, error: bool) -> None:
+        """A reply to the request with this number was sent."""
+        query = self._side(link, 1 - direction).queries.get(number)
         if query is None:
             return
-        if query.finished is not None:
-            self._find("reply_after_final", link.session, link, f"request {record.request_id}")
+        if query.finished:
+            self._find("reply_after_final", link.session, link, f"request {number}")
         query.replies += 1
-        query.errors += record.body == "err"
+        query.errors += error
 
     def _response_final(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        if record.request_id is not None:
+            self.finished(link, direction, record.request_id)
+
+    def finished(self, link: Link, direction: int, number: int) -> None:
+        """No more replies to the request with this number will come."""
         asker = self._side(link, 1 - direction)
-        query = asker.queries.get(-1 if record.request_id is None else record.request_id)
-        if query is not None and query.finished is None:
-            query.finished = time
-            link.session.queries_done["answered" if query.replies else "empty"] += 1
-            asker.answered.append(record.request_id or 0)
-            if len(asker.answered) > self.limits.answered:
-                old = asker.answered.popleft()
-                if old in asker.queries and asker.queries[old].finished is not None:
-                    del asker.queries[old]
+        query = asker.queries.get(number)
+        if query is None or query.finished:
+            return
+        query.finished = True
+        link.session.queries_done["answered" if query.replies else "empty"] += 1
+        asker.answered.append(number)
+        if len(asker.answered) > self.limits.answered:
+            old = asker.answered.popleft()
+            if old in asker.queries and asker.queries[old].finished:
+                del asker.queries[old]
 
     def _interest(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         side = self._side(link, direction)

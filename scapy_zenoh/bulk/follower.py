@@ -1,0 +1,559 @@
+"""Blocks of packets in, rows out: what is regular goes through the compiled engine, the rest through ``follow``.
+
+A flow is *steady* while the engine may take its packets: then the engine's tables hold its state. At anything
+irregular the state is handed back to the objects of ``follow``, which decide, and the flow becomes steady again
+as soon as it can. Packets are taken in their order throughout, so both ways see the same recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from scapy_zenoh import rows
+from scapy_zenoh.bulk import engine, joining
+from scapy_zenoh.bulk.columns import Columns, Ends, Messages
+from scapy_zenoh.bulk.packets import PacketBlock
+from scapy_zenoh.capture import Packet
+from scapy_zenoh.codec import PREFIX
+from scapy_zenoh.decode import _generated as g
+from scapy_zenoh.decode.records import record_of
+from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, MSG, STRIDE, VALUES
+from scapy_zenoh.follow import Follower
+from scapy_zenoh.follow.datagram import DatagramLink
+from scapy_zenoh.follow.stream import StreamLink
+from scapy_zenoh.follow.tape import Where
+from scapy_zenoh.framing import MAX_UNIT
+from scapy_zenoh.session.record import MessageRecord
+from scapy_zenoh.session.tracker import Side
+from scapy_zenoh.streams import LINGER_TIME
+
+ENOUGH = 1 << 14  # rows that become columns together: with their bytes they fit into the cache of a core
+MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
+SPILL = 8 << 20  # bytes of batches that lie in several packets
+
+_NEVER = np.iinfo(np.int64).max
+_COUNTERS = joining.counter_names()
+_ERR = g.BODIES.index("err")
+
+
+@dataclass(slots=True)
+class Steady:
+    """A flow whose state the engine has."""
+
+    source: StreamLink | DatagramLink
+    direction: int
+    connection: Any = None  # of TCP: the connection and both directions
+    half: Any = None
+    pieces: list[tuple[int, Where]] = field(default_factory=list)  # what waited when the block began: bytes, packet
+
+
+@dataclass(slots=True)
+class Piece:
+    """Rows in their order: columns, and single rows that stand before the row of the given number."""
+
+    columns: Any  # a record batch, or None
+    singles: list[tuple[int, rows.Row]]
+
+
+class BulkFollower:
+    """Follows the links of blocks of packets; ``payload``: whether payloads and attachments are wanted."""
+
+    def __init__(self, follower: Follower, payload: bool = True) -> None:
+        self.follower, self.payload = follower, payload
+        self._columns = Columns(ENOUGH + engine.RESERVE)
+        self._rows = np.empty((ENOUGH + engine.RESERVE + 1) * STRIDE, np.int64)
+        self._batches = np.empty((ENOUGH + engine.RESERVE, engine.BATCH_COLUMNS), np.int64)
+        self._names = np.empty(ENOUGH + engine.RESERVE, np.int64)
+        self._listed = np.empty(ENOUGH + engine.RESERVE, np.int32)
+        self._turned = np.empty(ENOUGH + engine.RESERVE, np.int64)
+        self._spill = np.empty(SPILL, np.uint8)
+        self._state = np.zeros(engine.STATE, np.int64)
+        self._state[engine.ENOUGH] = ENOUGH
+        self._flow_table = np.full((1 << 10, 6), -1, np.int64)
+        self._known = 0
+        self._flows = np.zeros((1 << 8, engine.FLOW), np.int64)
+        self._joined = np.zeros((1 << 8, joining.JOINED), np.int64)
+        self._counts = np.zeros((1 << 8, joining.COUNTERS), np.int64)
+        self._steady: dict[int, Steady] = {}
+        self._ends: list[Ends] = []
+        self._ends_number: dict[Ends, int] = {}
+        self._sides: dict[int, int] = {}  # id of the object -> its number
+        self._side_list: list[Side] = []
+        self._lanes = np.zeros(16 << 8, np.int8)
+        self._last = np.zeros(16 << 8, np.int64)
+        self._texts = [""]
+        self._text_number = {"": 0}
+        self._keys = np.full(1 << 10, -1, np.int64)
+        self._values = np.zeros(1 << 10, np.int64)
+        self._keys_used = 0
+        self._given: dict[int, str | None] = {}
+        self._singles: list[tuple[int, rows.Row]] = []
+        self._files: list[str] = []
+        self._order = 0
+        self._block: PacketBlock
+        self._flow = np.empty(0, np.int32)
+        self._before = np.empty(0, np.int32)
+
+    # -- blocks --
+
+    def feed(self, block: PacketBlock) -> Iterator[Piece]:
+        """The rows that a block completes."""
+        self._begin(block)
+        state = self._state
+        while True:
+            begin = int(state[engine.ROWS])
+            why = self._run()
+            if state[engine.ROWS] > begin:
+                self._join(begin, int(state[engine.ROWS]))
+            match why:
+                case engine.DONE:
+                    break
+                case engine.AT_PACKET:
+                    self._single_packet(int(state[engine.AT]))
+                    state[engine.AT] += 1
+                case engine.AT_BATCH:
+                    self._irregular_batch(int(state[engine.AT]) - 1)
+                case engine.FULL | engine.SPILL_FULL:
+                    yield from self._take()
+                    self._move_waiting()
+            if len(self._singles) >= MOST_SINGLE:
+                yield from self._take()
+        yield from self._take()
+        self._end()
+
+    def finish(self) -> Iterator[Piece]:
+        """The recording is over; the rows that were waiting for more."""
+        for flow in list(self._steady):
+            self._hand_back(flow)
+        self._add_singles(self.follower.finish())
+        yield from self._take()
+
+    def _run(self) -> int:
+        block, state = self._block, self._state
+        lingering = self.follower.streams.lingering_since()
+        state[engine.DEADLINE] = _NEVER if lingering is None else lingering + 2 * LINGER_TIME
+        return engine.run(
+            block.data, block.start, block.size, block.missing, block.seq, block.ack, block.flags, block.frame,
+            block.time, self._flow, self._before, self._flows, self._spill, self._rows, self._batches, state,
+        )  # fmt: skip
+
+    def _begin(self, block: PacketBlock) -> None:
+        self._block = block
+        if not self._files or self._files[-1] != block.capture:
+            self._files.append(block.capture)
+        state = self._state
+        state[engine.AT], state[engine.COUNT], state[engine.ORDER] = 0, block.count, self._order
+        state[engine.FILE] = len(self._files) - 1
+        if len(self._flow) < block.count:
+            self._flow = np.empty(block.count, np.int32)
+            self._before = np.empty(block.count, np.int32)
+        done = 0
+        while done < block.count:
+            done, self._known = engine.assign(
+                block.src, block.sport, block.dst, block.dport, block.proto, done, block.count, self._flow_table,
+                self._known, self._flow,
+            )  # fmt: skip
+            if done < block.count:
+                larger = np.full((2 * len(self._flow_table), 6), -1, np.int64)
+                engine.enter_all(self._flow_table, larger)
+                self._flow_table = larger
+        while len(self._flows) < self._known:
+            self._flows, self._joined, self._counts = (
+                np.concatenate([table, np.zeros_like(table)]) for table in (self._flows, self._joined, self._counts)
+            )
+        self._flows[: self._known, engine.LAST_DATA] = -1
+
+    def _end(self) -> None:
+        """The block goes: keep who brought what still waits."""
+        for flow in np.flatnonzero(self._flows[: self._known, engine.WAITING]).tolist():
+            self._steady[flow].pieces = self._pieces(flow, int(self._flows[flow, engine.WAITING]))
+        self._flows[: self._known, engine.LAST_DATA] = -1
+        self._order += self._block.count
+        self._move_waiting()
+
+    def _move_waiting(self, extra: int = 0) -> None:
+        """Free the spill but for the batches that still wait, and make sure that there is room."""
+        flows = self._flows
+        waiting = np.flatnonzero(flows[: self._known, engine.WAITING]).tolist()
+        kept = [(flow, self._waiting(flow)) for flow in waiting]
+        for flow in waiting:
+            flows[flow, engine.WAITING] = 0
+        self._state[engine.SPILLED] = 0
+        for flow, data in kept:
+            self._wait(flow, data)
+        self._reserve(engine.SPILL_RESERVE + extra)
+
+    def _reserve(self, size: int) -> None:
+        """Room in the spill; what is in it stays where it is."""
+        used = int(self._state[engine.SPILLED])
+        if used + size > len(self._spill):
+            larger = np.empty(2 * (used + size), np.uint8)
+            larger[:used] = self._spill[:used]
+            self._spill = larger
+
+    def _waiting(self, flow: int) -> bytes:
+        at, size = self._flows[flow, engine.PENDING], self._flows[flow, engine.WAITING]
+        return self._spill[at : at + size].tobytes()
+
+    def _wait(self, flow: int, data: bytes) -> None:
+        """Put the beginning of a batch into the spill, with room for all of it."""
+        prefix = 4 if self._flows[flow, engine.BARE] else 2
+        whole = prefix + int.from_bytes(data[:prefix], "little") if len(data) >= prefix else 4
+        self._reserve(whole + engine.SPILL_RESERVE)
+        at = int(self._state[engine.SPILLED])
+        self._spill[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        self._flows[flow, engine.PENDING], self._flows[flow, engine.WAITING] = at, len(data)
+        self._state[engine.SPILLED] += whole
+
+    # -- output --
+
+    def _add_singles(self, found: list[rows.Row]) -> None:
+        at = int(self._state[engine.ROWS])
+        self._singles.extend((at, row) for row in found)
+
+    def _take(self) -> Iterator[Piece]:
+        """The rows so far."""
+        state = self._state
+        count = int(state[engine.ROWS])
+        columns = None
+        if count:
+            columns = self._columns.batch(
+                Messages(
+                    self._rows,
+                    count,
+                    self._batches,
+                    int(state[engine.FOUND]),
+                    self._block,
+                    self._spill,
+                    self._ends,
+                    self._names,
+                    self._texts,
+                    self._given,
+                    self.payload,
+                )  # fmt: skip
+            )
+        if count or self._singles:
+            yield Piece(columns, self._singles)
+        self._singles, self._given = [], {}
+        state[engine.ROWS] = state[engine.FOUND] = 0
+
+    # -- what is not regular --
+
+    def _single_packet(self, k: int) -> None:
+        """A packet that ``follow`` has to look at."""
+        packet, flow, streams = self._block.packet(k), int(self._flow[k]), self.follower.streams
+        streams.fed = self._order + k
+        if flow in self._steady:
+            self._hand_back(flow)
+        if streams.is_full():  # the oldest connections go, and which those are must be known
+            for other in list(self._steady):
+                self._hand_back(other)
+        self._add_singles(self.follower.feed(packet))
+        self._make_steady(flow, packet)
+
+    def _irregular_batch(self, k: int) -> None:
+        """A batch in the middle of a stream that ``follow`` has to read, and the rest of its packet."""
+        flow, state, steady = int(self._flow[k]), self._state, self._steady[int(self._flow[k])]
+        at, size = int(state[engine.BATCH_AT]), int(state[engine.BATCH_SIZE])
+        begun = (self._spill if state[engine.BATCH_SPILLED] else self._block.data)[at : at + size].tobytes()
+        end = int(self._block.start[k] + self._block.size[k])
+        data = begun + self._block.data[int(state[engine.REST]) : end].tobytes()
+        pieces = self._pieces(flow, len(data))
+        self._hand_back(flow)
+        source = steady.source
+        assert isinstance(source, StreamLink)
+        source.tapes[steady.direction].restore(data, pieces)
+        self._add_singles(self.follower.go_on(source, steady.direction))
+        self._make_steady(flow, self._block.packet(k))
+
+    def _pieces(self, flow: int, size: int) -> list[tuple[int, Where]]:
+        """Who brought the newest ``size`` bytes of a flow: how many of them, and the packet."""
+        block, k = self._block, int(self._flows[flow, engine.LAST_DATA])
+        found: list[tuple[int, Where]] = []
+        while size and k >= 0:
+            some = min(size, int(block.size[k]))
+            found.append((some, self.follower.where(block.capture, int(block.frame[k]), int(block.time[k]))))
+            size, k = size - some, int(self._before[k])
+        for some, where in reversed(self._steady[flow].pieces):
+            if size:
+                found.append((min(some, size), where))
+                size -= min(some, size)
+        return found[::-1]
+
+    # -- becoming steady --
+
+    def _make_steady(self, flow: int, packet: Packet) -> None:
+        """Give a flow and its opposite to the engine, if both are regular."""
+        if packet.proto == "udp":
+            source = self.follower.datagram_link(packet)
+            if source is not None and source.link is not None and not source.quic:
+                self._note_names(source)
+                if "compressed" not in [source.link.framing(direction) for direction in (0, 1)]:
+                    own = 0 if (packet.src, packet.sport) == source.ends.low else 1
+                    self._start(flow, Steady(source, own), engine.DATAGRAM)
+                    self._start(flow ^ 1, Steady(source, 1 - own), engine.DATAGRAM)
+            return
+        found = self.follower.streams.regular(packet)
+        stream = None if found is None else self.follower.stream_link(found[0].link)
+        if found is None or stream is None or stream.inside is not None:
+            return
+        if stream.link is not None:
+            self._note_names(stream)
+        mode = engine.OTHER if stream.kind in ("other", "opaque") else engine.STREAM
+        if mode == engine.STREAM and not _is_regular(stream):
+            return
+        connection, half, peer = found
+        for number, side in ((flow, half), (flow ^ 1, peer)):
+            row = self._flows[number]
+            row[engine.NEXT], row[engine.TOP], row[engine.ACKED] = side.next, side.end, side.acked
+            self._start(number, Steady(stream, side.direction, connection, side), mode)
+
+    def _start(self, flow: int, steady: Steady, mode: int) -> None:
+        row, source, direction = self._flows[flow], steady.source, steady.direction
+        row[engine.MODE], row[engine.LAST_DATA], row[engine.WAITING], row[engine.LAST_ORDER] = mode, -1, 0, -1
+        row[[engine.PACKETS, engine.DATA_PACKETS, engine.PAYLOAD, engine.DECODED]] = 0
+        self._steady[flow] = steady
+        link = source.link
+        if mode == engine.OTHER or link is None:
+            return
+        row[engine.BARE] = link.framing(direction) == "lowlatency"
+        row[engine.BATCHES] = source.batches[direction]
+        row[engine.ENDS] = self._ends_of(source, direction)
+        session = link.session
+        own, other = (self._side(session.sides[link.side_of[d]]) for d in (direction, 1 - direction))
+        self._joined[flow] = (own, other, link.multicast, session.mask, session.qos is not False, -1)
+        if isinstance(source, StreamLink) and source.tapes[direction].data:
+            tape = source.tapes[direction]
+            steady.pieces = tape.pieces()
+            self._wait(flow, tape.take(len(tape.data)))
+
+    def _ends_of(self, source: StreamLink | DatagramLink, direction: int) -> int:
+        link = source.link
+        assert link is not None
+        session = link.session
+        origin = source.ends.origin(direction, Where(0, "", 0, 0), source.proto)
+        own, other = (session.sides[link.side_of[d]].zid for d in (direction, 1 - direction))
+        ends = Ends(
+            origin.src, origin.sport, origin.dst, origin.dport, origin.proto, link.id, session.id,
+            own, None if link.multicast else other, link.framing(direction) == "lowlatency",
+        )  # fmt: skip
+        number = self._ends_number.setdefault(ends, len(self._ends))
+        if number == len(self._ends):
+            self._ends.append(ends)
+        return number
+
+    # -- handing back --
+
+    def _hand_back(self, flow: int) -> None:
+        """Give a flow and its opposite back to ``follow``."""
+        for number in (flow, flow ^ 1):
+            steady = self._steady.get(number)
+            if steady is not None:
+                self._stop(number, steady)
+                del self._steady[number]
+
+    def _stop(self, flow: int, steady: Steady) -> None:
+        row, source, direction = self._flows[flow], steady.source, steady.direction
+        mode, payload = int(row[engine.MODE]), int(row[engine.PAYLOAD])
+        row[engine.MODE] = engine.SLOW
+        if steady.connection is not None:
+            self._return_numbers(row, steady)
+        if mode == engine.OTHER:
+            if isinstance(source, StreamLink) and source.kind == "opaque":
+                self.follower.mark_opaque(source.name, source.proto, payload)
+            return
+        self.follower.accounting.zenoh_packets += int(row[engine.DATA_PACKETS])
+        self.follower.accounting.decoded(int(row[engine.DECODED]))
+        source.batches[direction] = int(row[engine.BATCHES])
+        if isinstance(source, StreamLink):
+            source.place[direction] += payload
+            waiting = self._waiting(flow)
+            source.tapes[direction].restore(waiting, self._pieces(flow, len(waiting)))
+            row[engine.WAITING] = 0
+        self._return_counts(flow, source, direction)
+        self._return_lanes(int(self._joined[flow, joining.SIDE]))
+
+    def _return_numbers(self, row: Any, steady: Steady) -> None:
+        """The state of TCP."""
+        connection, half = steady.connection, steady.half
+        half.next, half.end, half.acked = (int(row[i]) for i in (engine.NEXT, engine.TOP, engine.ACKED))
+        connection.packets += int(row[engine.PACKETS])
+        connection.data = connection.data or bool(row[engine.DATA_PACKETS])
+        order = int(row[engine.LAST_ORDER])
+        if order >= connection.touched:
+            connection.touched = order
+            capture = self._files[row[engine.LAST_FILE]]
+            connection.last = (capture, int(row[engine.LAST_FRAME]), int(row[engine.LAST_TIME]))
+
+    def _return_counts(self, flow: int, source: StreamLink | DatagramLink, direction: int) -> None:
+        """Messages by kind."""
+        link, counts = source.link, self._counts[flow]
+        assert link is not None
+        session, side = link.session, link.session.sides[link.side_of[direction]]
+        for number in np.flatnonzero(counts).tolist():
+            session.counts[_COUNTERS[number]] += int(counts[number])
+            side.messages += int(counts[number])
+        counts[:] = 0
+        last = int(self._joined[flow, joining.LAST_MESSAGE])
+        if last >= 0 and (session.last is None or last > session.last):
+            session.last = last
+
+    def _return_lanes(self, side: int) -> None:
+        """The newest sequence numbers of a side."""
+        first = 16 * side
+        for lane in np.flatnonzero(self._lanes[first : first + 16] == joining.REGULAR).tolist():
+            self._return_lane(first + lane)
+
+    def _return_lane(self, lane: int) -> None:
+        self._side_list[lane >> 4].lanes[lane >> 1 & 7, bool(lane & 1)].last = int(self._last[lane])
+        self._lanes[lane] = joining.IN_SESSION
+
+    def _take_lane(self, lane: int) -> None:
+        """Follow a lane here from now on, if its numbers go up by one and nothing is awaited."""
+        side, key = self._side_list[lane >> 4], (lane >> 1 & 7, bool(lane & 1))
+        known, assembler = side.lanes.get(key), side.assemblers.get(key)
+        busy = assembler is not None and (assembler.runs or assembler.waiting)
+        self._lanes[lane] = joining.IN_SESSION
+        if known is not None and known.last is not None and known.is_regular() and not busy:
+            self._lanes[lane], self._last[lane] = joining.REGULAR, known.last
+
+    # -- sides and their names --
+
+    def _side(self, side: Side) -> int:
+        """The number of a side."""
+        number = self._sides.get(id(side))
+        if number is not None:
+            return number
+        number = self._sides[id(side)] = len(self._side_list)
+        self._side_list.append(side)
+        if 16 * (number + 1) > len(self._lanes):
+            self._lanes, self._last = (np.concatenate([a, np.zeros_like(a)]) for a in (self._lanes, self._last))
+        side.keys.log = list(side.keys.names.items())
+        self._change_names(self._renamed(number, -1))
+        return number
+
+    def _renamed(self, side: int, row: int) -> list[tuple[int, int, int]]:
+        """What has changed in the names of a side: at this row, side and number, the name."""
+        log = self._side_list[side].keys.log
+        if not log:
+            return []
+        changes = [(row, side << 16 | number, self._number_of(name)) for number, name in log]
+        log.clear()
+        return changes
+
+    def _number_of(self, name: str | None) -> int:
+        if name is None:
+            return -1
+        number = self._text_number.setdefault(name, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(name)
+        return number
+
+    def _note_names(self, source: StreamLink | DatagramLink) -> None:
+        """``follow`` may have changed names of the session."""
+        assert source.link is not None
+        for side in source.link.session.sides:
+            if id(side) in self._sides:
+                self._change_names(self._renamed(self._sides[id(side)], -1))
+
+    def _change_names(self, changes: list[tuple[int, int, int]]) -> None:
+        if changes:
+            self._room_for_names(len(changes))
+            joining.assign_names(self._keys, self._values, np.array(changes, np.int64))
+            self._keys_used += len(changes)
+
+    def _room_for_names(self, count: int) -> None:
+        """Make the table of names large enough; names that were forgotten go."""
+        if 10 * (self._keys_used + count) <= 7 * len(self._keys):
+            return
+        kept = np.flatnonzero((self._keys >= 0) & (self._values >= 0))
+        size = len(self._keys)
+        while 10 * (len(kept) + count) > 5 * size:
+            size *= 2
+        old = np.stack([np.zeros(len(kept), np.int64), self._keys[kept], self._values[kept]], axis=1)
+        self._keys, self._values = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        joining.assign_names(self._keys, self._values, old)
+        self._keys_used = len(kept)
+
+    # -- what the session knows --
+
+    def _join(self, begin: int, end: int) -> None:
+        """Let the session see what may change it, and give all rows their names."""
+        r, batches = self._rows, self._batches
+        found, turned = joining.survey(
+            r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, begin, end,
+            self._listed, self._turned,
+        )  # fmt: skip
+        changes: list[tuple[int, int, int]] = []
+        if found:
+            lanes = self._turned[:turned].tolist()
+            for lane in lanes:
+                if lane < 0:
+                    self._return_lane(-1 - lane)
+            self._tell_session(self._listed[:found].tolist(), changes)
+            for lane in lanes:
+                self._take_lane(lane if lane >= 0 else -1 - lane)
+        self._room_for_names(len(changes))
+        table = np.array(changes, np.int64).reshape(-1, 3)
+        joining.resolve(r, batches, self._joined, self._keys, self._values, table, begin, end, self._names)
+        self._keys_used += len(changes)
+        self.follower.accounting.messages += end - begin
+
+    def _tell_session(self, listed: list[int], changes: list[tuple[int, int, int]]) -> None:
+        tracker, block = self.follower.tracker, self._block
+        r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
+        for i in listed:
+            o = i * STRIDE
+            kind = r[o + KIND]
+            flow, _, k, _, spilled = self._batches[r[o + BATCH]].tolist()
+            steady = self._steady[flow]
+            link, direction = steady.source.link, steady.direction
+            assert link is not None
+            if kind == joining.REQUEST:
+                tracker.asked(link, direction, r[o + VALUES + g.REQUEST_ID])
+            elif kind == joining.RESPONSE:
+                tracker.replied(link, direction, r[o + VALUES + g.REQUEST_ID], r[o + BODY] == _ERR)
+            elif kind == joining.RESPONSE_FINAL:
+                tracker.finished(link, direction, r[o + VALUES + g.REQUEST_ID])
+            else:
+                record = record_of(spill if spilled else data, r, o)
+                tracker.message(link, direction, record, int(block.time[k]))
+                if kind == joining.DECLARE:
+                    self._given[i] = record.key
+                    changes += self._renamed(int(self._joined[flow, joining.SIDE]), i)
+                elif kind == joining.INTEREST:
+                    self._given[i] = record.key
+                elif kind == joining.FRAGMENT:
+                    self._put_together(i, steady, k, record)
+
+    def _put_together(self, i: int, steady: Steady, k: int, record: MessageRecord) -> None:
+        """A FRAGMENT may complete a message: a single row behind it, which moves the others of its batch on."""
+        source, r = steady.source, self._rows
+        batch, ordinal = r[i * STRIDE + BATCH], int(r[i * STRIDE + MSG]) + 1
+        record.batch = int(self._batches[batch, engine.ORDINAL_OF])
+        where = self.follower.where(self._block.capture, int(self._block.frame[k]), int(self._block.time[k]))
+        framing = "lowlatency" if self._flows[self._batches[batch, engine.FLOW_OF], engine.BARE] else "plain"
+        made = self.follower.reassembled(source, steady.direction, record, where, ordinal, framing)
+        if made:
+            self._singles.extend((i + 1, row) for row in made)
+            i += 1
+            while i < self._state[engine.ROWS] and r[i * STRIDE + BATCH] == batch:
+                r[i * STRIDE + MSG] += 1
+                i += 1
+
+
+def _is_regular(stream: StreamLink) -> bool:
+    """True when the next batch of each direction is known to begin where its bytes begin."""
+    if stream.kind != "zenoh" or stream.link is None or any(stream.lost) or any(stream.skip):
+        return False
+    for direction, tape in enumerate(stream.tapes):
+        framing = stream.link.framing(direction)
+        prefix = PREFIX[framing]
+        size = int.from_bytes(tape.data[:prefix], "little") if len(tape.data) >= prefix else 0
+        if framing == "compressed" or size > MAX_UNIT:
+            return False
+    return True

@@ -1,0 +1,265 @@
+"""What the session knows of many messages at once, compiled.
+
+``survey`` counts messages and follows sequence numbers where they go up by one; what else may change the
+session it lists, for ``session`` to decide. ``resolve`` gives each message the name its number stands for,
+with the changes of names put between the messages where they happened. ``intern`` numbers equal texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scapy_zenoh.bulk.compiling import compiled, part
+from scapy_zenoh.bulk.engine import FLOW_OF, PACKET_OF, SPILLED_OF
+from scapy_zenoh.decode import _generated as g
+from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, LENGTHS, PRESENT, STRIDE, VALUES
+
+FRAME, FRAGMENT, KEEP_ALIVE, CLOSE, PUSH, REQUEST, RESPONSE, RESPONSE_FINAL, DECLARE, INTEREST = (
+    g.KINDS.index(name)
+    for name in (
+        "frame", "fragment", "keep_alive", "close", "push", "request", "response", "response_final", "declare",
+        "interest",
+    )
+)  # fmt: skip
+
+# --- flows: what the session says of them --------------------------------------------------------
+
+(
+    SIDE,  # number of the side that sends
+    PEER,  # and of the other one
+    MULTICAST,
+    MASK,  # of sequence numbers
+    LANES,  # 1: one lane per priority
+    LAST_MESSAGE,  # time of the newest message
+    JOINED,
+) = range(7)
+
+#: Counters of a flow: kinds, then bodies, then bodies of replies.
+COUNTERS = 96
+_BODIES, _REPLIES = 32, 64
+
+# Where the newest number of a lane is (16 lanes a side): in the session, or here; LISTED: the session follows it
+# for the rest of this run.
+IN_SESSION, REGULAR, LISTED = range(3)
+
+DEFAULT_LANE = 5
+_REPLY = g.BODIES.index("reply")
+
+
+def counter_names() -> list[str]:
+    """What each counter counts, as the session calls it; "" for numbers that nothing has."""
+    names = [""] * COUNTERS
+    names[: len(g.KINDS)] = g.KINDS
+    for number, body in enumerate(g.BODIES[1:], 1):
+        names[_BODIES + number] = body
+        names[_REPLIES + number] = f"reply_{body}"
+    return names
+
+
+@part
+def _counter(kind: int, body: int) -> int:
+    if body == 0 or body == _REPLY:
+        return kind
+    return _BODIES + body if body < 64 else _REPLIES + (body & 63)
+
+
+@compiled
+def survey(
+    r: Any,
+    B: Any,
+    J: Any,
+    C: Any,
+    time: Any,
+    last: Any,
+    lanes: Any,
+    begin: int,
+    end: int,
+    listed: Any,
+    turned: Any,
+) -> tuple[int, int]:
+    """Count rows and follow their numbers; returns how many are listed for the session, oldest first.
+
+    And how many lanes were turned over to it; if the newest number of one was here, it is listed as -1 - lane.
+    """
+    found = 0
+    over = 0
+    for i in range(begin, end):
+        o = i * STRIDE
+        m = r[o + BATCH]
+        f = B[m, FLOW_OF]
+        kind = r[o + KIND]
+        if kind == FRAME or kind == FRAGMENT:
+            priority = DEFAULT_LANE
+            if J[f, LANES] == 1 and r[o + PRESENT] >> g.PRIORITY & 1:
+                priority = r[o + VALUES + g.PRIORITY]
+            lane = 16 * J[f, SIDE] + 2 * priority + r[o + VALUES + g.RELIABLE]
+            sn = r[o + VALUES + g.SN]
+            if kind == FRAME and lanes[lane] == REGULAR and sn == (last[lane] + 1) & J[f, MASK]:
+                last[lane] = sn
+            else:
+                if lanes[lane] != LISTED:
+                    turned[over] = -1 - lane if lanes[lane] == REGULAR else lane
+                    over += 1
+                    lanes[lane] = LISTED
+                listed[found] = i
+                found += 1
+                continue
+        elif kind == DECLARE or kind == INTEREST or kind == CLOSE:
+            listed[found] = i
+            found += 1
+            continue
+        elif kind == REQUEST or kind == RESPONSE or kind == RESPONSE_FINAL:
+            listed[found] = i
+            found += 1
+        C[f, _counter(kind, r[o + BODY])] += 1
+        now = time[B[m, PACKET_OF]]
+        if now > J[f, LAST_MESSAGE]:
+            J[f, LAST_MESSAGE] = now
+    return found, over
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@part
+def _place(keys: Any, key: int) -> int:
+    """Where a key is in a table, or belongs."""
+    mask = keys.size - 1
+    i: int = ((key * 0x27D4EB2F165667C5) >> 24) & mask
+    while keys[i] >= 0 and keys[i] != key:
+        i = (i + 1) & mask
+    return i
+
+
+@compiled
+def assign_names(keys: Any, values: Any, changes: Any) -> None:
+    """Take changes (row, side and number, name) into the table of names."""
+    for j in range(changes.shape[0]):
+        i = _place(keys, changes[j, 1])
+        keys[i] = changes[j, 1]
+        values[i] = changes[j, 2]
+
+
+@compiled
+def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, begin: int, end: int, names: Any) -> None:
+    """Number of the name that the scope of each row stands for: 0 for none, -1 when nobody knows or asks."""
+    j = 0
+    count = changes.shape[0]
+    for i in range(begin, end):
+        while j < count and changes[j, 0] < i:
+            at = _place(keys, changes[j, 1])
+            keys[at] = changes[j, 1]
+            values[at] = changes[j, 2]
+            j += 1
+        o = i * STRIDE
+        names[i] = -1
+        if r[o + PRESENT] >> g.SCOPE & 1 == 0:
+            continue
+        scope = r[o + VALUES + g.SCOPE]
+        if scope == 0:
+            names[i] = 0
+            continue
+        f = B[r[o + BATCH], FLOW_OF]
+        sender = r[o + VALUES + g.MAPPING] == 1
+        if sender or J[f, MULTICAST] == 0:
+            side = J[f, SIDE] if sender else J[f, PEER]
+            at = _place(keys, side << 16 | scope)
+            if keys[at] >= 0:
+                names[i] = values[at]
+    while j < count:
+        at = _place(keys, changes[j, 1])
+        keys[at] = changes[j, 1]
+        values[at] = changes[j, 2]
+        j += 1
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+@compiled
+def intern(
+    r: Any, B: Any, data: Any, spill: Any, count: int, slot: int, salt: Any, table: Any, codes: Any, firsts: Any
+) -> int:
+    """Number the different spans of a slot; returns how many there are.
+
+    Rows whose ``salt`` differs have different numbers, those with salt below 0 have none (-1). ``firsts`` is
+    the first row of each number. A span that was not read counts as empty.
+    """
+    mask = table.size - 1
+    table[:] = -1
+    known = 0
+    for i in range(count):
+        if salt[i] < 0:
+            codes[i] = -1
+            continue
+        o = i * STRIDE
+        length = 0
+        at = 0
+        if r[o + PRESENT] >> slot & 1:
+            at = r[o + VALUES + slot]
+            length = r[o + LENGTHS + slot]
+        b = spill if B[r[o + BATCH], SPILLED_OF] else data
+        mixed = salt[i] + 0x1F3D5B79
+        for j in range(at, at + length):
+            mixed = (mixed ^ b[j]) * 0x100000001B3
+        place = (mixed ^ mixed >> 32) & mask
+        while True:
+            code = table[place]
+            if code < 0:
+                table[place] = known
+                firsts[known] = i
+                codes[i] = known
+                known += 1
+                break
+            first = firsts[code]
+            if salt[first] == salt[i] and _same(r, B, data, spill, first * STRIDE, slot, b, at, length):
+                codes[i] = code
+                break
+            place = (place + 1) & mask
+    return known
+
+
+@part
+def _same(r: Any, B: Any, data: Any, spill: Any, o: int, slot: int, b: Any, at: int, length: int) -> bool:
+    other = 0
+    size = 0
+    if r[o + PRESENT] >> slot & 1:
+        other = r[o + VALUES + slot]
+        size = r[o + LENGTHS + slot]
+    if size != length:
+        return False
+    c = spill if B[r[o + BATCH], SPILLED_OF] else data
+    for j in range(length):
+        if c[other + j] != b[at + j]:
+            return False
+    return True
+
+
+@compiled
+def measure(r: Any, count: int, slot: int, offsets: Any) -> int:
+    """Where each span of a slot begins when they stand one after the other; returns how long they are together."""
+    total = 0
+    for i in range(count):
+        offsets[i] = total
+        o = i * STRIDE
+        if r[o + PRESENT] >> slot & 1:
+            total += r[o + LENGTHS + slot]
+    offsets[count] = total
+    return total
+
+
+@compiled
+def gather(r: Any, B: Any, data: Any, spill: Any, count: int, slot: int, offsets: Any, out: Any) -> None:
+    """Put the spans of a slot one after the other."""
+    for i in range(count):
+        o = i * STRIDE
+        length = offsets[i + 1] - offsets[i]
+        if length > 0:
+            at = r[o + VALUES + slot]
+            to = offsets[i]
+            if B[r[o + BATCH], SPILLED_OF]:
+                for j in range(length):
+                    out[to + j] = spill[at + j]
+            else:
+                for j in range(length):
+                    out[to + j] = data[at + j]
