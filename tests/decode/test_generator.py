@@ -196,3 +196,25 @@ def test_new_field_is_read_and_checked() -> None:
     assert module["family_transport"](b"\x04\x00", 0, 2, row, 0) == 2
     assert module["family_transport"](b"\x04", 0, 1, row, 0) == -1
     assert row[runtime.FAULT] == runtime.BAD_LENGTH
+
+
+# --- the part that is compiled ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["transport", "network"])
+def test_readers_of_a_link_in_use_are_the_same_or_say_that_they_know_nothing(family: str) -> None:
+    every, steady = getattr(_generated, f"family_{family}"), getattr(_generated, f"steady_{family}")
+    seldom = {mid for mid, name in schema().families[family].members if name in generator.SELDOM}
+    assert seldom
+    for header in range(256):
+        for data in (bytes([header]), bytes([header]) + bytes(20), bytes([header]) + b"\x01" * 20):
+            one, other = [0] * (2 * runtime.STRIDE), [0] * (2 * runtime.STRIDE)
+            end = every(data, 0, len(data), one, 0)
+            if header & 0x1F in seldom:
+                assert steady(data, 0, len(data), other, 0) == -3
+            else:
+                assert (steady(data, 0, len(data), other, 0), other) == (end, one)
+
+
+def test_names_of_seldom_messages_are_those_of_classes() -> None:
+    assert set(generator.SELDOM) <= set(schema().records)
