@@ -14,19 +14,21 @@ from typing import Any, cast
 import numpy as np
 
 from scapy_zenoh import rows
-from scapy_zenoh.bulk import engine, joining
+from scapy_zenoh.bulk import engine, joining, queries
 from scapy_zenoh.bulk.columns import Columns, Ends, Messages
 from scapy_zenoh.bulk.packets import PacketBlock
+from scapy_zenoh.bulk.queries import QueryTable
 from scapy_zenoh.capture import Packet
 from scapy_zenoh.codec import PREFIX
 from scapy_zenoh.decode import _generated as g
-from scapy_zenoh.decode.records import record_of
-from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, MSG, STRIDE, VALUES
+from scapy_zenoh.decode.records import Row, declaration_of, record_of
+from scapy_zenoh.decode.runtime import BATCH, KIND, MSG, STRIDE, VALUES
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
 from scapy_zenoh.follow.tape import Where
 from scapy_zenoh.framing import MAX_UNIT
+from scapy_zenoh.session.queries import Outcome
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Side
 from scapy_zenoh.streams import LINGER_TIME
@@ -37,7 +39,6 @@ SPILL = 8 << 20  # bytes of batches that lie in several packets
 
 _NEVER = np.iinfo(np.int64).max
 _COUNTERS = joining.counter_names()
-_ERR = g.BODIES.index("err")
 
 
 @dataclass(slots=True)
@@ -90,6 +91,7 @@ class BulkFollower:
         self._keys = np.full(1 << 10, -1, np.int64)
         self._values = np.zeros(1 << 10, np.int64)
         self._keys_used = 0
+        self._queries = QueryTable(follower.tracker.limits)
         self._given: dict[int, str | None] = {}
         self._singles: list[tuple[int, rows.Row]] = []
         self._files: list[str] = []
@@ -394,9 +396,12 @@ class BulkFollower:
         link, counts = source.link, self._counts[flow]
         assert link is not None
         session, side = link.session, link.session.sides[link.side_of[direction]]
-        for number in np.flatnonzero(counts).tolist():
+        for number in np.flatnonzero(counts[: joining.OUTCOMES]).tolist():
             session.counts[_COUNTERS[number]] += int(counts[number])
             side.messages += int(counts[number])
+        for outcome, number in ((Outcome.ANSWERED, queries.ANSWERED), (Outcome.EMPTY, queries.EMPTY)):
+            if counts[joining.OUTCOMES + number]:
+                session.queries_done[outcome.value] += int(counts[joining.OUTCOMES + number])
         counts[:] = 0
         last = int(self._joined[flow, joining.LAST_MESSAGE])
         if last >= 0 and (session.last is None or last > session.last):
@@ -434,6 +439,7 @@ class BulkFollower:
             self._lanes, self._last = (np.concatenate([a, np.zeros_like(a)]) for a in (self._lanes, self._last))
         side.keys.log = list(side.keys.names.items())
         self._change_names(self._renamed(number, -1))
+        side.queries = self._queries.adopt(number, side.queries)
         return number
 
     def _renamed(self, side: int, row: int) -> list[tuple[int, int, int]]:
@@ -483,10 +489,11 @@ class BulkFollower:
 
     def _join(self, begin: int, end: int) -> None:
         """Let the session see what may change it, and give all rows their names."""
-        r, batches = self._rows, self._batches
+        r, batches, asked = self._rows, self._batches, self._queries
+        asked.reserve(end - begin)
         found, turned = joining.survey(
-            r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, begin, end,
-            self._listed, self._turned,
+            r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, asked.keys, asked.states,
+            asked.sides, asked.done, asked.limit, begin, end, self._listed, self._turned,
         )  # fmt: skip
         changes: list[tuple[int, int, int]] = []
         if found:
@@ -494,7 +501,7 @@ class BulkFollower:
             for lane in lanes:
                 if lane < 0:
                     self._return_lane(-1 - lane)
-            self._tell_session(self._listed[:found].tolist(), changes)
+            self._tell_session(self._listed[:found], changes)
             for lane in lanes:
                 self._take_lane(lane if lane >= 0 else -1 - lane)
         self._room_for_names(len(changes))
@@ -503,29 +510,35 @@ class BulkFollower:
         self._keys_used += len(changes)
         self.follower.accounting.messages += end - begin
 
-    def _tell_session(self, listed: list[int], changes: list[tuple[int, int, int]]) -> None:
+    def _tell_session(self, listed: Any, changes: list[tuple[int, int, int]]) -> None:
         tracker, block = self.follower.tracker, self._block
         r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
-        for i in listed:
+        batches = self._batches[self._rows[listed.astype(np.int64) * STRIDE + BATCH]]
+        flows, packets, spilled = (
+            batches[:, i].tolist() for i in (engine.FLOW_OF, engine.PACKET_OF, engine.SPILLED_OF)
+        )
+        for i, flow, k, apart in zip(listed.tolist(), flows, packets, spilled, strict=True):
             o = i * STRIDE
             kind = r[o + KIND]
-            flow, _, k, _, spilled = self._batches[r[o + BATCH]].tolist()
             steady = self._steady[flow]
             link, direction = steady.source.link, steady.direction
             assert link is not None
-            if kind == joining.REQUEST:
-                tracker.asked(link, direction, r[o + VALUES + g.REQUEST_ID])
+            if kind == joining.DECLARE:
+                row = Row(spill if apart else data, r, o)
+                body, expression = declaration_of(row)
+                if body is not None and body != "declare_final":
+                    number = r[o + VALUES + g.ENTITY_ID]
+                    self._given[i] = tracker.declared(link, direction, body, number, expression)
+                    if body.endswith("keyexpr"):
+                        changes += self._renamed(int(self._joined[flow, joining.SIDE]), i)
+            elif kind == joining.REQUEST:
+                tracker.too_many(link, r[o + VALUES + g.REQUEST_ID])
             elif kind == joining.RESPONSE:
-                tracker.replied(link, direction, r[o + VALUES + g.REQUEST_ID], r[o + BODY] == _ERR)
-            elif kind == joining.RESPONSE_FINAL:
-                tracker.finished(link, direction, r[o + VALUES + g.REQUEST_ID])
+                tracker.too_late(link, r[o + VALUES + g.REQUEST_ID])
             else:
-                record = record_of(spill if spilled else data, r, o)
+                record = record_of(spill if apart else data, r, o)
                 tracker.message(link, direction, record, int(block.time[k]))
-                if kind == joining.DECLARE:
-                    self._given[i] = record.key
-                    changes += self._renamed(int(self._joined[flow, joining.SIDE]), i)
-                elif kind == joining.INTEREST:
+                if kind == joining.INTEREST:
                     self._given[i] = record.key
                 elif kind == joining.FRAGMENT:
                     self._put_together(i, steady, k, record)

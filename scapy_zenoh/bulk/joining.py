@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scapy_zenoh.bulk import queries
 from scapy_zenoh.bulk.compiling import compiled, part
 from scapy_zenoh.bulk.engine import FLOW_OF, PACKET_OF, SPILLED_OF
 from scapy_zenoh.decode import _generated as g
@@ -34,9 +35,9 @@ FRAME, FRAGMENT, KEEP_ALIVE, CLOSE, PUSH, REQUEST, RESPONSE, RESPONSE_FINAL, DEC
     JOINED,
 ) = range(7)
 
-#: Counters of a flow: kinds, then bodies, then bodies of replies.
+#: Counters of a flow: kinds, then bodies, then bodies of replies, then how queries ended.
 COUNTERS = 96
-_BODIES, _REPLIES = 32, 64
+_BODIES, _REPLIES, OUTCOMES = 32, 64, 92
 
 # Where the newest number of a lane is (16 lanes a side): in the session, or here; LISTED: the session follows it
 # for the rest of this run.
@@ -72,6 +73,11 @@ def survey(
     time: Any,
     last: Any,
     lanes: Any,
+    query_keys: Any,
+    query_states: Any,
+    query_sides: Any,
+    query_done: Any,
+    most_queries: int,
     begin: int,
     end: int,
     listed: Any,
@@ -104,13 +110,26 @@ def survey(
                 listed[found] = i
                 found += 1
                 continue
-        elif kind == DECLARE or kind == INTEREST or kind == CLOSE:
+        elif kind == INTEREST or kind == CLOSE:
             listed[found] = i
             found += 1
             continue
-        elif kind == REQUEST or kind == RESPONSE or kind == RESPONSE_FINAL:
+        elif kind == DECLARE:
             listed[found] = i
             found += 1
+        elif kind == REQUEST:
+            number = r[o + VALUES + g.REQUEST_ID]
+            if not queries.ask(query_keys, query_states, query_sides, J[f, SIDE], number, most_queries):
+                listed[found] = i
+                found += 1
+        elif kind == RESPONSE:
+            if queries.reply(query_keys, query_states, J[f, PEER], r[o + VALUES + g.REQUEST_ID]):
+                listed[found] = i
+                found += 1
+        elif kind == RESPONSE_FINAL:
+            number = r[o + VALUES + g.REQUEST_ID]
+            outcome = queries.finish(query_keys, query_states, query_sides, query_done, J[f, PEER], number)
+            C[f, OUTCOMES + outcome] += 1
         C[f, _counter(kind, r[o + BODY])] += 1
         now = time[B[m, PACKET_OF]]
         if now > J[f, LAST_MESSAGE]:
@@ -185,8 +204,11 @@ def intern(
     Rows whose ``salt`` differs have different numbers, those with salt below 0 have none (-1). ``firsts`` is
     the first row of each number. A span that was not read counts as empty.
     """
-    mask = table.size - 1
-    table[:] = -1
+    mask = 1
+    while mask < 2 * count:
+        mask *= 2
+    table[:mask] = -1
+    mask -= 1
     known = 0
     for i in range(count):
         if salt[i] < 0:

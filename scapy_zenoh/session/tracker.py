@@ -6,17 +6,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scapy_zenoh.session.fragments import Assembler
 from scapy_zenoh.session.keyspace import KeyTable
 from scapy_zenoh.session.lanes import Lane
+from scapy_zenoh.session.queries import Outcome, Queries
 from scapy_zenoh.session.record import MessageRecord, Offer
 
 MASKS = (0x7F, 0x3FFF, 0x0FFFFFFF, 0xFFFFFFFF)
 DEFAULT_LANE = 5
+
+#: A key expression on the wire: scope, suffix and whose scope it is; None in its place when it could not be read whole.
+Expression = tuple[int | None, str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,6 @@ class Finding:
     detail: str
 
 
-@dataclass(slots=True)
-class Query:
-    """A REQUEST and what came back."""
-
-    replies: int = 0
-    errors: int = 0
-    finished: bool = False
-
-
 @dataclass(slots=True, eq=False)
 class Side:
     """What one end of a session has said."""
@@ -63,8 +58,7 @@ class Side:
     keys: KeyTable = field(default_factory=lambda: KeyTable(Limits.keys))
     entities: dict[tuple[str, int], str | None] = field(default_factory=dict)
     declared: Counter[str] = field(default_factory=Counter)
-    queries: dict[int, Query] = field(default_factory=dict)
-    answered: deque[int] = field(default_factory=deque)  # ids of finished queries, kept to notice late replies
+    queries: Queries = field(default_factory=lambda: Queries(Limits.requests, Limits.answered))
     interests: dict[int, str | None] = field(default_factory=dict)
     lanes: dict[tuple[int, bool], Lane] = field(default_factory=dict)
     assemblers: dict[tuple[int, bool], Assembler] = field(default_factory=dict)
@@ -204,13 +198,14 @@ class Tracker:
                     self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
                 if assembler.over_limit:
                     self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
-            unfinished = sum(not query.finished for query in side.queries.values())
+            unfinished = side.queries.unfinished()
             if unfinished:
-                session.queries_done["unfinished"] += unfinished
+                session.queries_done[Outcome.UNFINISHED.value] += unfinished
             if side.keys.full:
                 self._find("limit", session, None, "key table full")
-            for table in (side.lanes, side.assemblers, side.queries, side.interests, side.entities):
+            for table in (side.lanes, side.assemblers, side.interests, side.entities):
                 table.clear()
+            side.queries.clear()
 
     # -- messages --
 
@@ -350,58 +345,36 @@ class Tracker:
     # -- network --
 
     def _keyed(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
-        record.key = self._resolve(link, direction, record)
+        record.key = self._resolve(link, direction, _expression(record))
 
     def _request(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         self._keyed(link, direction, record, time)
-        if record.request_id is not None:
-            self.asked(link, direction, record.request_id)
+        if record.request_id is not None and not self._side(link, direction).queries.ask(record.request_id):
+            self.too_many(link, record.request_id)
 
-    def asked(self, link: Link, direction: int, number: int) -> None:
-        """A request with this number was sent."""
-        side = self._side(link, direction)
-        if len(side.queries) >= self.limits.requests:
-            self._find("limit", link.session, link, f"request {number} not remembered: too many are open")
-            return
-        side.queries[number] = Query()
+    def too_many(self, link: Link, number: int) -> None:
+        """A request came while as many are open as are remembered."""
+        self._find("limit", link.session, link, f"request {number} not remembered: too many are open")
 
     def _response(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         self._keyed(link, direction, record, time)
-        if record.request_id is not None:
-            self.replied(link, direction, record.request_id, record.body == "err")
+        if record.request_id is not None and self._side(link, 1 - direction).queries.reply(record.request_id):
+            self.too_late(link, record.request_id)
 
-    def replied(self, link: Link, direction: int, number: int, error: bool) -> None:
-        """A reply to the request with this number was sent."""
-        query = self._side(link, 1 - direction).queries.get(number)
-        if query is None:
-            return
-        if query.finished:
-            self._find("reply_after_final", link.session, link, f"request {number}")
-        query.replies += 1
-        query.errors += error
+    def too_late(self, link: Link, number: int) -> None:
+        """A reply came after the end of the replies."""
+        self._find("reply_after_final", link.session, link, f"request {number}")
 
     def _response_final(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         if record.request_id is not None:
-            self.finished(link, direction, record.request_id)
-
-    def finished(self, link: Link, direction: int, number: int) -> None:
-        """No more replies to the request with this number will come."""
-        asker = self._side(link, 1 - direction)
-        query = asker.queries.get(number)
-        if query is None or query.finished:
-            return
-        query.finished = True
-        link.session.queries_done["answered" if query.replies else "empty"] += 1
-        asker.answered.append(number)
-        if len(asker.answered) > self.limits.answered:
-            old = asker.answered.popleft()
-            if old in asker.queries and asker.queries[old].finished:
-                del asker.queries[old]
+            outcome = self._side(link, 1 - direction).queries.finish(record.request_id)
+            if outcome is not None:
+                link.session.queries_done[outcome.value] += 1
 
     def _interest(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         side = self._side(link, direction)
         if record.key_scope is not None:
-            record.key = self._resolve(link, direction, record)
+            record.key = self._resolve(link, direction, _expression(record))
         if record.interest_id is None:
             return
         if record.interest_mode == "final":
@@ -410,52 +383,55 @@ class Tracker:
             side.interests[record.interest_id] = record.key
 
     def _declare(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
+        if record.body is not None and record.entity_id is not None and not record.fault:
+            record.key = self.declared(link, direction, record.body, record.entity_id, _expression(record))
+
+    def declared(self, link: Link, direction: int, body: str, number: int, expression: Expression | None) -> str | None:
+        """A declaration or its withdrawal; returns the key expression of what it is about."""
         side = self._side(link, direction)
-        body, number = record.body, record.entity_id
-        if body is None or record.fault or number is None:
-            return
         happens, _, what = body.partition("_")
         if what == "keyexpr":
-            if happens == "declare":
-                record.key = self._declared_key(link, direction, record)
-                if record.key is not None:
-                    side.keys.declare(number, record.key)
-            else:
-                record.key = side.keys.undeclare(number)
-            return
+            if happens == "undeclare":
+                return side.keys.undeclare(number)
+            key = self._declared_key(link, direction, expression)
+            if key is not None:
+                side.keys.declare(number, key)
+            return key
         if happens == "declare":
-            record.key = self._resolve(link, direction, record)
+            key = self._resolve(link, direction, expression)
             if len(side.entities) < self.limits.entities or (what, number) in side.entities:
-                side.entities[what, number] = record.key
+                side.entities[what, number] = key
             else:
                 self._find("limit", link.session, link, "entity table full")
             side.declared[what] += 1
-            return
-        named = record.key_scope is not None  # the extension says what is withdrawn
+            return key
         known = side.entities.pop((what, number), None)
-        record.key = self._resolve(link, direction, record) if named else known
+        named = expression is None or expression[0] is not None  # the extension says what is withdrawn
+        return self._resolve(link, direction, expression) if named else known
 
-    def _declared_key(self, link: Link, direction: int, record: MessageRecord) -> str | None:
+    def _declared_key(self, link: Link, direction: int, expression: Expression | None) -> str | None:
         """D_KEYEXPR has no mapping flag: a scope is the receiver's, else the sender's."""
-        if not record.key_whole:
+        if expression is None:
             return None
-        if not record.key_scope:
-            return record.key_suffix or ""
-        theirs = self._side(link, 1 - direction).keys.resolve(record.key_scope, record.key_suffix)
+        scope, suffix, _ = expression
+        if not scope:
+            return suffix or ""
+        theirs = self._side(link, 1 - direction).keys.resolve(scope, suffix)
         if theirs is not None and not link.multicast:
             return theirs
-        return self._side(link, direction).keys.resolve(record.key_scope, record.key_suffix)
+        return self._side(link, direction).keys.resolve(scope, suffix)
 
-    def _resolve(self, link: Link, direction: int, record: MessageRecord) -> str | None:
-        if record.key_scope is None or not record.key_whole:
+    def _resolve(self, link: Link, direction: int, expression: Expression | None) -> str | None:
+        if expression is None or expression[0] is None:
             return None
-        if not record.key_scope:
-            return record.key_suffix or ""
-        if record.key_mapping == "receiver":
+        scope, suffix, mapping = expression
+        if not scope:
+            return suffix or ""
+        if mapping == "receiver":
             if link.multicast:
                 return None
             direction = 1 - direction
-        return self._side(link, direction).keys.resolve(record.key_scope, record.key_suffix)
+        return self._side(link, direction).keys.resolve(scope, suffix)
 
     # -- helpers --
 
@@ -465,13 +441,17 @@ class Tracker:
     def _new_session(
         self, name: str, known: bool, multicast: bool = False, sides: tuple[Side, Side] | None = None
     ) -> Session:
-        sides = sides or (Side(keys=KeyTable(self.limits.keys)), Side(keys=KeyTable(self.limits.keys)))
+        sides = sides or (self._new_side(), self._new_side())
         session = Session(name, sides, known, multicast)
         if len(self.sessions) >= self.limits.sessions:
             self.sessions = [old for old in self.sessions if not old.settled]
             self._find("limit", None, None, "sessions that are over were forgotten")
         self.sessions.append(session)
         return session
+
+    def _new_side(self) -> Side:
+        limits = self.limits
+        return Side(keys=KeyTable(limits.keys), queries=Queries(limits.requests, limits.answered))
 
     def _find(self, kind: str, session: Session | None, link: Link | None, detail: str) -> None:
         if len(self.findings) >= self.limits.findings:
@@ -484,6 +464,10 @@ def lane_of(session: Session, record: MessageRecord) -> tuple[int, bool]:
     """The lane of a FRAME or FRAGMENT: priority and reliability; one priority when lanes were not agreed."""
     priority = DEFAULT_LANE if session.qos is False or record.priority is None else record.priority
     return priority, bool(record.reliable)
+
+
+def _expression(record: MessageRecord) -> Expression | None:
+    return (record.key_scope, record.key_suffix, record.key_mapping) if record.key_whole else None
 
 
 def _rank(zid: str) -> int:
