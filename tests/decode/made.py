@@ -190,12 +190,16 @@ def known_extensions(cls: type[Message]) -> Iterator[Place]:
                 yield Place(cls, flags, ext)
 
 
+def message_with(place: Place, exts: list[Any]) -> Any:
+    """A message with these extensions, after the one that must come before them."""
+    before = [] if place.ext.after is None else [place.ext.after()]
+    return place.cls(**dict(place.flags), exts=[*before, *exts])
+
+
 @st.composite
 def bytes_with(draw: st.DrawFn, place: Place) -> bytes:
     """A message with one of the extensions that it knows, good or not; twice sometimes."""
-    before = [] if place.ext.after is None else [place.ext.after()]
-    exts = [*before, *(draw(record(place.ext)) for _ in range(draw(st.sampled_from([1, 1, 2]))))]
-    packet = place.cls(**dict(place.flags), exts=exts)
+    packet = message_with(place, [draw(record(place.ext)) for _ in range(draw(st.sampled_from([1, 1, 2])))])
     if place.cls.body is not None:
         packet = packet / draw(of_family(place.cls.body))
     return draw(damaged(_built(packet)))
