@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from scapy_zenoh.piece import Check
 from scapy_zenoh.rows import Row
 from scapy_zenoh.schema.columns import COLUMNS, Type
 
@@ -61,6 +62,27 @@ def numbers(values: Any, absent: Any) -> Any:
     wide[:, 0] = values
     valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if absent.any() else None
     return pa.Array.from_buffers(NUMBER, len(values), [valid, pa.py_buffer(wide)])
+
+
+def merged(columns: Any, single: Any, numbers: Sequence[int]) -> Any:
+    """Two batches as one; ``numbers`` says before which row of the first each row of the second stands."""
+    places = np.concatenate([2 * np.arange(columns.num_rows) + 1, 2 * np.array(numbers, np.int64)])
+    table = pa.Table.from_batches([columns, single]).unify_dictionaries().combine_chunks()
+    return table.take(pa.array(np.argsort(places, kind="stable"))).to_batches()[0]
+
+
+def only(batch: Any, checks: Sequence[Check]) -> tuple[Any, Any]:
+    """The rows of a batch that please all checks, and how many of them stand before each old row."""
+    mask = np.ones(batch.num_rows, bool)
+    for check in checks:
+        mask &= np.logical_or.reduce([_pleases(batch.column(name), check.wanted) for name in check.columns])
+    return batch.filter(pa.array(mask)), np.concatenate([[0], np.cumsum(mask)])
+
+
+def _pleases(array: Any, wanted: Callable[[str | None], bool]) -> Any:
+    """Which rows of a column of texts are wanted; each text is asked once."""
+    answers = np.array([*(wanted(text) for text in array.dictionary.to_pylist()), wanted(None)], bool)
+    return answers[array.indices.fill_null(-1).to_numpy()]
 
 
 # --- back to rows --------------------------------------------------------------------------------

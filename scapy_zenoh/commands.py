@@ -7,11 +7,13 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.keyexpr import canonize, intersects
+from scapy_zenoh.piece import Check
 from scapy_zenoh.recording import Recording
-from scapy_zenoh.rows import Row, to_json
+from scapy_zenoh.rows import to_json
 from scapy_zenoh.story import line, overview
 
 
@@ -41,32 +43,30 @@ def summary_arguments(parser: argparse.ArgumentParser) -> None:
 
 def dissect(args: argparse.Namespace) -> int:
     """Print or write every message."""
-    wanted = _filter(args)
+    checks = _checks(args)
     recording = _recording(args)
     colour = sys.stdout.isatty()
     start: int | None = None
     with ExitStack() as stack:
         parquet = _parquet(args.parquet, stack)
-        for row in recording:
-            if start is None:
-                start = row["time"]
-            if not wanted(row):
-                continue
-            if args.no_payload:
-                row["payload"] = row["attachment"] = None
+        for piece in recording.pieces(payload=not args.no_payload):
             if parquet is not None:
-                parquet(row)
-            elif args.json:
-                print(to_json(row))
-            else:
-                print(line(row, start or 0, colour).encode("utf-8", "replace").decode())
+                parquet(piece.only(checks).batch())
+                continue
+            if start is None:
+                start = next(piece.rows())["time"]
+            for row in piece.only(checks).rows():
+                if args.json:
+                    print(to_json(row))
+                else:
+                    print(line(row, start or 0, colour).encode("utf-8", "replace").decode())
     return 0
 
 
 def summary(args: argparse.Namespace) -> int:
     """Print the accounting and the sessions."""
     recording = _recording(args)
-    for _ in recording:
+    for _ in recording.pieces(columns=False, payload=False):
         pass
     if args.json:
         print(json.dumps(recording.summary()))
@@ -86,7 +86,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _parquet(path: str | None, stack: ExitStack) -> Callable[[Row], None] | None:
+def _parquet(path: str | None, stack: ExitStack) -> Callable[[Any], None] | None:
     if path is None:
         return None
     try:
@@ -99,20 +99,20 @@ def _parquet(path: str | None, stack: ExitStack) -> Callable[[Row], None] | None
         raise CaptureError(f"{path}: {error.strerror or error}") from None
 
 
-def _filter(args: argparse.Namespace) -> Callable[[Row], bool]:
-    checks: list[Callable[[Row], bool]] = []
+def _checks(args: argparse.Namespace) -> list[Check]:
+    checks: list[Check] = []
     if args.key is not None:
         try:
             expression = canonize(args.key)
         except ValueError as error:
             raise CaptureError(f"--key {args.key}: {error}") from None
-        checks.append(lambda row: bool(row["key"]) and _intersects(row["key"], expression))
+        checks.append(Check(("key",), lambda key: bool(key) and _intersects(key or "", expression)))
     if args.kind:
-        checks.append(lambda row: row["kind"] in args.kind or row["body"] in args.kind)
+        checks.append(Check(("kind", "body"), lambda kind: kind in args.kind))
     if args.zid is not None:
         zid = args.zid.lower()
-        checks.append(lambda row: any((row[end] or "").startswith(zid) for end in ("src_zid", "dst_zid")))
-    return lambda row: all(check(row) for check in checks)
+        checks.append(Check(("src_zid", "dst_zid"), lambda text: (text or "").startswith(zid)))
+    return checks
 
 
 def _intersects(key: str, expression: str) -> bool:

@@ -32,7 +32,6 @@ WITHOUT_SCAPY = [
     "scapy_zenoh.generate",
     "scapy_zenoh.keyexpr",
     "scapy_zenoh.lua_command",
-    "scapy_zenoh.parquet",
     "scapy_zenoh.primitives",
     "scapy_zenoh.recording",
     "scapy_zenoh.rows",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from scapy_zenoh.bulk.compiling import compiled, part, twins
 from scapy_zenoh.decode import _generated, reading, runtime
 from scapy_zenoh.decode._generated import HAS_SCHEMA, HAS_SLICED_SCHEMA, SCHEMA, SLICED_SCHEMA
@@ -21,6 +23,7 @@ _decoder = twins(
     _generated,
     reading,
     instead={"family_transport": "steady_transport", "family_network": "steady_network"},
+    in_place=("vle", "clear", "stop", "short"),
 )
 read_batch, is_utf8 = _decoder["read_batch"], _decoder["is_utf8"]
 
@@ -117,9 +120,11 @@ def _size_at(b: Any, p: int, bare: int) -> int:
 
 
 @part
-def _copy(source: Any, at: int, target: Any, to: int, size: int) -> None:
-    for i in range(size):
-        target[to + i] = source[at + i]
+def copy(source: Any, at: int, target: Any, to: int, size: int) -> None:
+    """Copy bytes. Numbers without sign: of others the compiler asks whether they count from the end."""
+    here, there = np.uint64(at), np.uint64(to)
+    for i in range(np.uint64(size)):
+        target[there + i] = source[here + i]
 
 
 @part
@@ -190,7 +195,7 @@ def _stream(data: Any, p: int, e: int, F: Any, f: int, spill: Any, r: Any, B: An
             s[SPILLED] += 4
         if waiting < prefix:
             moved = min(prefix - waiting, e - p)
-            _copy(data, p, spill, F[f, PENDING] + waiting, moved)
+            copy(data, p, spill, F[f, PENDING] + waiting, moved)
             p += moved
             waiting += moved
             F[f, WAITING] = waiting
@@ -200,12 +205,12 @@ def _stream(data: Any, p: int, e: int, F: Any, f: int, spill: Any, r: Any, B: An
             if total > MAX_UNIT:
                 F[f, WAITING] = 0
                 return _irregular(s, F[f, PENDING], waiting, 1, p)
-            _copy(spill, F[f, PENDING], spill, s[SPILLED], prefix)
+            copy(spill, F[f, PENDING], spill, s[SPILLED], prefix)
             F[f, PENDING] = s[SPILLED]
             s[SPILLED] += total
         total = _size_at(spill, F[f, PENDING], bare)
         moved = min(total - waiting, e - p)
-        _copy(data, p, spill, F[f, PENDING] + waiting, moved)
+        copy(data, p, spill, F[f, PENDING] + waiting, moved)
         p += moved
         F[f, WAITING] = waiting + moved
         if waiting + moved == total:

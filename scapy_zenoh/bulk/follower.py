@@ -13,21 +13,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from scapy_zenoh import rows
 from scapy_zenoh.bulk import engine, joining, queries
-from scapy_zenoh.bulk.columns import Columns, Ends, Messages
+from scapy_zenoh.bulk.columns import Columns, Ends, Messages, Names
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.bulk.queries import QueryTable
 from scapy_zenoh.capture import Packet
 from scapy_zenoh.codec import PREFIX
 from scapy_zenoh.decode import _generated as g
-from scapy_zenoh.decode.records import Row, declaration_of, record_of
+from scapy_zenoh.decode import records
 from scapy_zenoh.decode.runtime import BATCH, KIND, MSG, STRIDE, VALUES
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
 from scapy_zenoh.follow.tape import Where
 from scapy_zenoh.framing import MAX_UNIT
+from scapy_zenoh.piece import Piece
+from scapy_zenoh.rows import Row
 from scapy_zenoh.session.queries import Outcome
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Side
@@ -52,19 +53,15 @@ class Steady:
     pieces: list[tuple[int, Where]] = field(default_factory=list)  # what waited when the block began: bytes, packet
 
 
-@dataclass(slots=True)
-class Piece:
-    """Rows in their order: columns, and single rows that stand before the row of the given number."""
-
-    columns: Any  # a record batch, or None
-    singles: list[tuple[int, rows.Row]]
-
-
 class BulkFollower:
-    """Follows the links of blocks of packets; ``payload``: whether payloads and attachments are wanted."""
+    """Follows the links of blocks of packets.
 
-    def __init__(self, follower: Follower, payload: bool = True) -> None:
-        self.follower, self.payload = follower, payload
+    ``columns``: whether regular rows are wanted at all, or only what is remembered of them; ``payload``:
+    whether payloads and attachments are.
+    """
+
+    def __init__(self, follower: Follower, columns: bool = True, payload: bool = True) -> None:
+        self.follower, self.columns, self.payload = follower, columns, payload
         self._columns = Columns(ENOUGH + engine.RESERVE)
         self._rows = np.empty((ENOUGH + engine.RESERVE + 1) * STRIDE, np.int64)
         self._batches = np.empty((ENOUGH + engine.RESERVE, engine.BATCH_COLUMNS), np.int64)
@@ -86,14 +83,13 @@ class BulkFollower:
         self._side_list: list[Side] = []
         self._lanes = np.zeros(16 << 8, np.int8)
         self._last = np.zeros(16 << 8, np.int64)
-        self._texts = [""]
-        self._text_number = {"": 0}
+        self._texts = Names()
         self._keys = np.full(1 << 10, -1, np.int64)
         self._values = np.zeros(1 << 10, np.int64)
         self._keys_used = 0
         self._queries = QueryTable(follower.tracker.limits)
         self._given: dict[int, str | None] = {}
-        self._singles: list[tuple[int, rows.Row]] = []
+        self._singles: list[tuple[int, Row]] = []
         self._files: list[str] = []
         self._order = 0
         self._block: PacketBlock
@@ -213,7 +209,7 @@ class BulkFollower:
 
     # -- output --
 
-    def _add_singles(self, found: list[rows.Row]) -> None:
+    def _add_singles(self, found: list[Row]) -> None:
         at = int(self._state[engine.ROWS])
         self._singles.extend((at, row) for row in found)
 
@@ -222,7 +218,7 @@ class BulkFollower:
         state = self._state
         count = int(state[engine.ROWS])
         columns = None
-        if count:
+        if count and self.columns:
             columns = self._columns.batch(
                 Messages(
                     self._rows,
@@ -238,7 +234,7 @@ class BulkFollower:
                     self.payload,
                 )  # fmt: skip
             )
-        if count or self._singles:
+        if columns is not None or self._singles:
             yield Piece(columns, self._singles)
         self._singles, self._given = [], {}
         state[engine.ROWS] = state[engine.FOUND] = 0
@@ -452,12 +448,7 @@ class BulkFollower:
         return changes
 
     def _number_of(self, name: str | None) -> int:
-        if name is None:
-            return -1
-        number = self._text_number.setdefault(name, len(self._texts))
-        if number == len(self._texts):
-            self._texts.append(name)
-        return number
+        return -1 if name is None else self._texts.number(name)
 
     def _note_names(self, source: StreamLink | DatagramLink) -> None:
         """``follow`` may have changed names of the session."""
@@ -524,8 +515,8 @@ class BulkFollower:
             link, direction = steady.source.link, steady.direction
             assert link is not None
             if kind == joining.DECLARE:
-                row = Row(spill if apart else data, r, o)
-                body, expression = declaration_of(row)
+                row = records.Row(spill if apart else data, r, o)
+                body, expression = records.declaration_of(row)
                 if body is not None and body != "declare_final":
                     number = r[o + VALUES + g.ENTITY_ID]
                     self._given[i] = tracker.declared(link, direction, body, number, expression)
@@ -536,7 +527,7 @@ class BulkFollower:
             elif kind == joining.RESPONSE:
                 tracker.too_late(link, r[o + VALUES + g.REQUEST_ID])
             else:
-                record = record_of(spill if apart else data, r, o)
+                record = records.record_of(spill if apart else data, r, o)
                 tracker.message(link, direction, record, int(block.time[k]))
                 if kind == joining.INTEREST:
                     self._given[i] = record.key

@@ -11,17 +11,14 @@ from typing import Any
 
 from scapy_zenoh.bulk import queries
 from scapy_zenoh.bulk.compiling import compiled, part
-from scapy_zenoh.bulk.engine import FLOW_OF, PACKET_OF, SPILLED_OF
+from scapy_zenoh.bulk.engine import FLOW_OF, PACKET_OF, copy
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, LENGTHS, PRESENT, STRIDE, VALUES
 
-FRAME, FRAGMENT, KEEP_ALIVE, CLOSE, PUSH, REQUEST, RESPONSE, RESPONSE_FINAL, DECLARE, INTEREST = (
+FRAME, FRAGMENT, REQUEST, RESPONSE, RESPONSE_FINAL, DECLARE, INTEREST = (
     g.KINDS.index(name)
-    for name in (
-        "frame", "fragment", "keep_alive", "close", "push", "request", "response", "response_final", "declare",
-        "interest",
-    )
-)  # fmt: skip
+    for name in ("frame", "fragment", "request", "response", "response_final", "declare", "interest")
+)
 
 # --- flows: what the session says of them --------------------------------------------------------
 
@@ -110,7 +107,7 @@ def survey(
                 listed[found] = i
                 found += 1
                 continue
-        elif kind == INTEREST or kind == CLOSE:
+        elif kind == INTEREST:
             listed[found] = i
             found += 1
             continue
@@ -192,18 +189,67 @@ def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, begin:
         j += 1
 
 
+# --- columns -------------------------------------------------------------------------------------
+
+
+@compiled
+def all_present(r: Any, count: int) -> int:
+    """The slots that any row has."""
+    found = 0
+    for o in range(0, count * STRIDE, STRIDE):
+        found |= r[o + PRESENT]
+    return found
+
+
+@compiled
+def turn(r: Any, count: int, head: Any, slots: Any, spans: int, tops: Any, has: Any, values: Any, lengths: Any) -> None:
+    """Rows as columns: some places of their heads, and of some slots whether they are there, and what is in them.
+
+    The first ``spans`` of the slots have a length. What is not there is 0.
+    """
+    for i in range(count):
+        o = i * STRIDE
+        for j in range(head.size):
+            tops[j, i] = r[o + head[j]]
+        present = r[o + PRESENT]
+        for j in range(slots.size):
+            there = present >> slots[j] & 1
+            has[j, i] = there != 0
+            values[j, i] = r[o + VALUES + slots[j]] if there else 0
+            if j < spans:
+                lengths[j, i] = r[o + LENGTHS + slots[j]] if there else 0
+
+
 # --- texts ---------------------------------------------------------------------------------------
+
+
+@part
+def _mixed(b: Any, at: int, length: int, salt: int) -> int:
+    """A number that depends on all bytes, eight at a time: the compiler makes one read of them."""
+    mixed = (salt + length) * 0x27D4EB2F165667C5
+    end = at + length
+    while at + 8 <= end:
+        low = b[at] + 0 | (b[at + 1] + 0) << 8 | (b[at + 2] + 0) << 16 | (b[at + 3] + 0) << 24
+        high = b[at + 4] + 0 | (b[at + 5] + 0) << 8 | (b[at + 6] + 0) << 16 | (b[at + 7] + 0) << 24
+        mixed = (mixed ^ (low | high << 32)) * 0x27D4EB2F165667C5
+        mixed ^= mixed >> 29
+        at += 8
+    while at < end:
+        mixed = (mixed ^ b[at]) * 0x100000001B3
+        at += 1
+    return mixed ^ mixed >> 32
 
 
 @compiled
 def intern(
-    r: Any, B: Any, data: Any, spill: Any, count: int, slot: int, salt: Any, table: Any, codes: Any, firsts: Any
+    data: Any, spill: Any, spilled: Any, at: Any, length: Any, salt: Any, table: Any, codes: Any, firsts: Any
 ) -> int:
-    """Number the different spans of a slot; returns how many there are.
+    """Number the different texts of some rows; returns how many there are.
 
     Rows whose ``salt`` differs have different numbers, those with salt below 0 have none (-1). ``firsts`` is
-    the first row of each number. A span that was not read counts as empty.
+    the first row of each number.
     """
+    count = at.size
     mask = 1
     while mask < 2 * count:
         mask *= 2
@@ -214,17 +260,8 @@ def intern(
         if salt[i] < 0:
             codes[i] = -1
             continue
-        o = i * STRIDE
-        length = 0
-        at = 0
-        if r[o + PRESENT] >> slot & 1:
-            at = r[o + VALUES + slot]
-            length = r[o + LENGTHS + slot]
-        b = spill if B[r[o + BATCH], SPILLED_OF] else data
-        mixed = salt[i] + 0x1F3D5B79
-        for j in range(at, at + length):
-            mixed = (mixed ^ b[j]) * 0x100000001B3
-        place = (mixed ^ mixed >> 32) & mask
+        b = spill if spilled[i] else data
+        place = _mixed(b, at[i], length[i], salt[i]) & mask
         while True:
             code = table[place]
             if code < 0:
@@ -233,55 +270,39 @@ def intern(
                 codes[i] = known
                 known += 1
                 break
-            first = firsts[code]
-            if salt[first] == salt[i] and _same(r, B, data, spill, first * STRIDE, slot, b, at, length):
-                codes[i] = code
-                break
+            j = firsts[code]
+            if salt[j] == salt[i] and length[j] == length[i]:
+                if _same(spill if spilled[j] else data, at[j], b, at[i], length[i]):
+                    codes[i] = code
+                    break
             place = (place + 1) & mask
     return known
 
 
 @part
-def _same(r: Any, B: Any, data: Any, spill: Any, o: int, slot: int, b: Any, at: int, length: int) -> bool:
-    other = 0
-    size = 0
-    if r[o + PRESENT] >> slot & 1:
-        other = r[o + VALUES + slot]
-        size = r[o + LENGTHS + slot]
-    if size != length:
-        return False
-    c = spill if B[r[o + BATCH], SPILLED_OF] else data
-    for j in range(length):
-        if c[other + j] != b[at + j]:
+def _same(a: Any, p: int, b: Any, q: int, length: int) -> bool:
+    for i in range(length):
+        if a[p + i] != b[q + i]:
             return False
     return True
 
 
 @compiled
-def measure(r: Any, count: int, slot: int, offsets: Any) -> int:
-    """Where each span of a slot begins when they stand one after the other; returns how long they are together."""
-    total = 0
-    for i in range(count):
-        offsets[i] = total
-        o = i * STRIDE
-        if r[o + PRESENT] >> slot & 1:
-            total += r[o + LENGTHS + slot]
-    offsets[count] = total
-    return total
+def gather(data: Any, spill: Any, spilled: Any, at: Any, offsets: Any, out: Any) -> None:
+    """Put spans one after the other."""
+    for i in range(at.size):
+        if offsets[i + 1] > offsets[i]:
+            copy(spill if spilled[i] else data, at[i], out, offsets[i], offsets[i + 1] - offsets[i])
 
 
 @compiled
-def gather(r: Any, B: Any, data: Any, spill: Any, count: int, slot: int, offsets: Any, out: Any) -> None:
-    """Put the spans of a slot one after the other."""
-    for i in range(count):
-        o = i * STRIDE
-        length = offsets[i + 1] - offsets[i]
-        if length > 0:
-            at = r[o + VALUES + slot]
-            to = offsets[i]
-            if B[r[o + BATCH], SPILLED_OF]:
-                for j in range(length):
-                    out[to + j] = spill[at + j]
-            else:
-                for j in range(length):
-                    out[to + j] = data[at + j]
+def append(
+    names: Any, starts: Any, number: Any, data: Any, spill: Any, spilled: Any, at: Any, offsets: Any, out: Any
+) -> None:
+    """Put names (``number``, from ``starts[number]`` on) and the spans behind them one after the other."""
+    for i in range(at.size):
+        first = starts[number[i]]
+        size = starts[number[i] + 1] - first
+        copy(names, first, out, offsets[i], size)
+        rest = offsets[i + 1] - offsets[i] - size
+        copy(spill if spilled[i] else data, at[i], out, offsets[i] + size, rest)

@@ -2814,7 +2814,7 @@ def steady_transport(b: Any, p: int, e: int, r: Any, o: int) -> int:
     if h == 0x00: return -3
     if h == 0x01: return -3
     if h == 0x02: return -3
-    if h == 0x03: r[o + KIND] = 6; return read_close(b, p, e, r, o)
+    if h == 0x03: return -3
     if h == 0x04: r[o + KIND] = 7; return read_keep_alive(b, p, e, r, o)
     if h == 0x05: r[o + KIND] = 8; return read_frame(b, p, e, r, o)
     if h == 0x06: r[o + KIND] = 9; return read_fragment(b, p, e, r, o)

@@ -86,10 +86,8 @@ def note(r: Any, o: int, kind: int, p: int, start: int) -> None:
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def vle(b: Any, p: int, e: int, bits: int) -> tuple[int, int]:
-    """An integer of at most ``bits`` bits, as signed 64 bits, and the position behind it or less than 0: -fault."""
-    if p < e and b[p] < 128:
-        return b[p] + 0, p + 1
+def long_vle(b: Any, p: int, e: int, bits: int) -> tuple[int, int]:
+    """The same for an integer of several bytes. Most have one; short functions are put in place of their calls."""
     value = 0
     shift = 0
     while p < e:
@@ -107,6 +105,13 @@ def vle(b: Any, p: int, e: int, bits: int) -> tuple[int, int]:
     if bits < 64 and value >> bits != 0:
         return 0, -VLE_OVERFLOW
     return value, p
+
+
+def vle(b: Any, p: int, e: int, bits: int) -> tuple[int, int]:
+    """An integer of at most ``bits`` bits, as signed 64 bits, and the position behind it or less than 0: -fault."""
+    if p < e and b[p] < 128:
+        return b[p] + 0, p + 1
+    return long_vle(b, p, e, bits)
 
 
 def short(kind: int) -> int:
