@@ -165,6 +165,39 @@ def of_family(family: Family) -> st.SearchStrategy[Any]:
     return st.sampled_from(sorted(family.members.values(), key=lambda cls: cls.__name__)).flatmap(record)
 
 
+def filled(cls: type[Record]) -> Any:
+    """A good record with a value in every field, as far from its default as it may be."""
+    values: dict[str, Any] = {}
+    for declared in cls.fields_desc:
+        field: Any = getattr(declared, "fld", declared)
+        if not isinstance(field, ExtChain) and value_of(field) is not None:
+            values[field.name] = _full(field)
+    return cls(**values)
+
+
+def _full(field: Any) -> Any:
+    match field:
+        case wire.NumberField() if field.closed and field.enum is not None:
+            return max(field.enum.labels())
+        case wire.Bits() | wire.VLEPart():
+            return (1 << field.size) - 1
+        case wire.UInt():
+            return (1 << 8 * field.sz) - 1
+        case wire.VLEField():
+            return (1 << field.bits) - 1
+        case wire.ZidOf():
+            return "abc"
+        case wire.TextOf():
+            return "tcp/a"
+        case wire.BytesOf():
+            return b"abc"
+        case wire.Repeat():
+            return [_full(field.element)] * (field.count.value if isinstance(field.count, Const) else 2)
+        case RecordList():
+            return [filled(field.kinds.otherwise if isinstance(field.kinds, Variants) else field.kinds)] * 2
+    raise TypeError(f"no value for {type(field).__name__}")
+
+
 @dataclass(frozen=True)
 class Place:
     """A message that knows an extension, with the flags that choose the table it is in."""
