@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ _WITH_ENCODING = np.isin(_BODY, [_BODIES.index(name) for name in ("put", "err", 
 _QUERY = g.BODIES.index("query")
 _UNDECLARATIONS = [g.BODIES.index(name) for name in g.BODIES if name.startswith("undeclare")]
 _HEAD = np.array([KIND, BODY, BATCH, MSG, EXTENSIONS])
+_UNTURNED = (g.NAMED, g.MORE, g.MODE, *(slot for slot, _ in OPTIONS))  # no columns of their own
 _PIECES = g.EXT_PUT_SHM | g.EXT_QUERY_BODY_SLICED
 _CONSOLIDATIONS = sorted(set(Consolidation.labels().values()))
 _TARGETS = [QueryTarget.labels()[number] for number in sorted(QueryTarget.labels())]
@@ -128,7 +130,7 @@ class _Batch:
         self.columns, self.m = columns, messages
         count = self.count = messages.count
         self.any = joining.all_present(messages.r, count)
-        slots = [slot for slot in range(len(SPANS) + len(NUMBERS)) if self.any >> slot & 1]
+        slots = [slot for slot in range(len(SPANS) + len(NUMBERS)) if self.any >> slot & 1 and slot not in _UNTURNED]
         spans = sum(slot < len(SPANS) for slot in slots)
         tops = np.empty((len(_HEAD), count), np.int64)
         has, values = np.empty((len(slots), count), bool), np.empty((len(slots), count), np.int64)
@@ -184,9 +186,17 @@ class _Batch:
         return self.lengths.get(slot, self.zeros)
 
     def _intern(self, slot: int, salt: Any) -> tuple[Any, Any]:
-        """Number the different texts in a slot."""
-        m = self.m
-        return self.columns.intern(m.block.data, m.spill, self.spilled, self._value(slot), self._length(slot), salt)
+        """Number the different texts in a slot, of rows whose salt is not below 0."""
+        m, at, length = self.m, self._value(slot), self._length(slot)
+        rows = np.flatnonzero(salt >= 0)
+        if 4 * len(rows) > self.count:
+            return self.columns.intern(m.block.data, m.spill, self.spilled, at, length, salt)
+        some, firsts = self.columns.intern(
+            m.block.data, m.spill, self.spilled[rows], at[rows], length[rows], salt[rows]
+        )
+        codes = np.full(self.count, -1, np.int32)
+        codes[rows] = some
+        return codes, rows[firsts]
 
     def _number(self, slot: int, kind: Any) -> Any:
         if slot not in self.has:
@@ -335,7 +345,16 @@ class _Batch:
         return self._number(g.SCOPE, pa.int64())
 
     def column_key_suffix(self) -> Any:
-        return self._spans(g.SUFFIX)
+        if g.SUFFIX not in self.has:
+            return self._none()
+        codes, firsts = self.suffixes
+        codes = codes if self.has[g.SUFFIX].all() else np.where(self.has[g.SUFFIX], codes, -1)
+        return self._coded(codes, self._gathered(g.SUFFIX, pa.string(), firsts, np.ones(len(firsts), bool)))
+
+    @cached_property
+    def suffixes(self) -> tuple[Any, Any]:
+        """The different suffixes, by number."""
+        return self._intern(g.SUFFIX, np.where(self._has(g.SUFFIX), 0, -1))
 
     def column_key_mapping(self) -> Any:
         known = self._has(g.SCOPE) & self._has(g.MAPPING)
@@ -346,7 +365,8 @@ class _Batch:
         m = self.m
         names = m.names[: self.count]
         names[[*m.keys]] = -1
-        codes, firsts = self._intern(g.SUFFIX, names)
+        salt = np.where(names < 0, -1, names << 32 | self.suffixes[0] + 1)
+        codes, firsts = self.columns.intern(m.block.data, m.spill, self.spilled, self.zeros, self.zeros, salt)
         number = names[firsts]
         starts = m.texts.starts
         offsets = np.zeros(len(firsts) + 1, np.int32)

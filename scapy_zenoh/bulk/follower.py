@@ -21,7 +21,8 @@ from scapy_zenoh.capture import Packet
 from scapy_zenoh.codec import PREFIX
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode import records
-from scapy_zenoh.decode.runtime import BATCH, KIND, MSG, STRIDE, VALUES
+from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, MSG, PRESENT, STRIDE, VALUES
+from scapy_zenoh.enums import Mapping
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
@@ -31,15 +32,16 @@ from scapy_zenoh.piece import Piece
 from scapy_zenoh.rows import Row
 from scapy_zenoh.session.queries import Outcome
 from scapy_zenoh.session.record import MessageRecord
-from scapy_zenoh.session.tracker import Side
+from scapy_zenoh.session.tracker import Link, Side
 from scapy_zenoh.streams import LINGER_TIME
 
-ENOUGH = 1 << 14  # rows that become columns together: with their bytes they fit into the cache of a core
+ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
 SPILL = 8 << 20  # bytes of batches that lie in several packets
 
 _NEVER = np.iinfo(np.int64).max
 _COUNTERS = joining.counter_names()
+_MAPPINGS = tuple(Mapping.describe(number) for number in (0, 1))
 
 
 @dataclass(slots=True)
@@ -502,37 +504,60 @@ class BulkFollower:
         self.follower.accounting.messages += end - begin
 
     def _tell_session(self, listed: Any, changes: list[tuple[int, int, int]]) -> None:
-        tracker, block = self.follower.tracker, self._block
+        """Let the session see rows, oldest first. Most are declarations, hence the care."""
+        tracker, block, given = self.follower.tracker, self._block, self._given
         r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
-        batches = self._batches[self._rows[listed.astype(np.int64) * STRIDE + BATCH]]
-        flows, packets, spilled = (
-            batches[:, i].tolist() for i in (engine.FLOW_OF, engine.PACKET_OF, engine.SPILLED_OF)
+        rows = listed.astype(np.int64) * STRIDE
+        batches = self._batches[self._rows[rows + BATCH]]
+        flows = batches[:, engine.FLOW_OF].tolist()
+        links = {flow: self._listener(flow) for flow in set(flows)}
+        kinds, bodies, numbers, scopes, mappings = (
+            self._rows[rows + place].tolist()
+            for place in (KIND, BODY, *(VALUES + slot for slot in (g.ENTITY_ID, g.SCOPE, g.MAPPING)))
         )
-        for i, flow, k, apart in zip(listed.tolist(), flows, packets, spilled, strict=True):
-            o = i * STRIDE
-            kind = r[o + KIND]
-            steady = self._steady[flow]
-            link, direction = steady.source.link, steady.direction
-            assert link is not None
+        present = self._rows[rows + PRESENT].tolist()
+        packets, spilled = (batches[:, column].tolist() for column in (engine.PACKET_OF, engine.SPILLED_OF))
+        for n, i in enumerate(listed.tolist()):
+            kind = kinds[n]
+            steady, link, direction, side, log = links[flows[n]]
             if kind == joining.DECLARE:
-                row = records.Row(spill if apart else data, r, o)
-                body, expression = records.declaration_of(row)
-                if body is not None and body != "declare_final":
-                    number = r[o + VALUES + g.ENTITY_ID]
-                    self._given[i] = tracker.declared(link, direction, body, number, expression)
-                    if body.endswith("keyexpr"):
-                        changes += self._renamed(int(self._joined[flow, joining.SIDE]), i)
-            elif kind == joining.REQUEST:
+                body = records.body_name(bodies[n])
+                if body is None or body == "declare_final":
+                    continue
+                scope: int | None = None
+                suffix = None
+                if present[n] & g.HAS_SCOPE:
+                    scope = scopes[n]
+                    if present[n] & g.HAS_SUFFIX:
+                        at = r[i * STRIDE + g.AT_SUFFIX]
+                        suffix = str((spill if spilled[n] else data)[at : at + r[i * STRIDE + g.LEN_SUFFIX]], "utf-8")
+                    if not scope and not suffix and body.startswith("undeclare"):
+                        scope = suffix = None  # it says nothing
+                mapping = _MAPPINGS[mappings[n]] if present[n] & g.HAS_MAPPING else None
+                given[i] = tracker.declared(link, direction, body, numbers[n], (scope, suffix, mapping))
+                if log:
+                    changes += [(i, side << 16 | number, self._number_of(name)) for number, name in log]
+                    log.clear()
+                continue
+            o = i * STRIDE
+            if kind == joining.REQUEST:
                 tracker.too_many(link, r[o + VALUES + g.REQUEST_ID])
             elif kind == joining.RESPONSE:
                 tracker.too_late(link, r[o + VALUES + g.REQUEST_ID])
             else:
-                record = records.record_of(spill if apart else data, r, o)
-                tracker.message(link, direction, record, int(block.time[k]))
+                record = records.record_of(spill if spilled[n] else data, r, o)
+                tracker.message(link, direction, record, int(block.time[packets[n]]))
                 if kind == joining.INTEREST:
-                    self._given[i] = record.key
+                    given[i] = record.key
                 elif kind == joining.FRAGMENT:
-                    self._put_together(i, steady, k, record)
+                    self._put_together(i, steady, packets[n], record)
+
+    def _listener(self, flow: int) -> tuple[Steady, Link, int, int, list[tuple[int, str | None]]]:
+        """Who hears a flow: its link and direction, and the number of the sending side with the log of its names."""
+        steady, side = self._steady[flow], int(self._joined[flow, joining.SIDE])
+        link, log = steady.source.link, self._side_list[side].keys.log
+        assert link is not None and log is not None
+        return steady, link, steady.direction, side, log
 
     def _put_together(self, i: int, steady: Steady, k: int, record: MessageRecord) -> None:
         """A FRAGMENT may complete a message: a single row behind it, which moves the others of its batch on."""

@@ -43,9 +43,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-_MAPPINGS = tuple(Mapping.describe(number) for number in (0, 1))
-
-
 @cache
 def body_name(code: int) -> str | None:
     """The body that BODY means; None for a REPLY in which nothing could be read."""
@@ -229,18 +226,6 @@ def _declare(row: Row, record: MessageRecord) -> None:
         # An extension without scope and suffix says nothing.
         record.key_scope = record.key_suffix = record.key_mapping = None
         record.key_whole = True
-
-
-def declaration_of(row: Row) -> tuple[str | None, tuple[int | None, str | None, str | None]]:
-    """Body and key expression of a DECLARE without a fault, as the session takes them; for when there are many."""
-    body = body_name(row.r[row.o + BODY])
-    scope = row.number(g.SCOPE)
-    if scope is None:
-        return body, (None, None, None)
-    suffix, mapping = row.text(g.SUFFIX), row.number(g.MAPPING)
-    if not scope and not suffix and body is not None and body.startswith("undeclare"):
-        return body, (None, None, None)
-    return body, (scope, suffix, None if mapping is None else _MAPPINGS[mapping])
 
 
 def _interest(row: Row, record: MessageRecord) -> None:
