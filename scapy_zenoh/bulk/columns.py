@@ -19,9 +19,9 @@ from scapy_zenoh.bulk import joining
 from scapy_zenoh.bulk.engine import ENDS_OF, ORDINAL_OF, PACKET_OF, SPILLED_OF
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.decode import _generated as g
-from scapy_zenoh.decode.records import DEFAULT_PRIORITY, LAYERS, OPTIONS, Row, body_name, pieces_of, zid_text
-from scapy_zenoh.decode.runtime import BATCH, BODY, EXTENSIONS, KIND, MSG, STRIDE
-from scapy_zenoh.enums import Consolidation, InterestMode, Mapping, QueryTarget
+from scapy_zenoh.decode.records import DEFAULT_PRIORITY, LAYERS, Row, body_name, pieces_of, zid_text
+from scapy_zenoh.decode.runtime import BATCH, BODY, EXTENSIONS, KIND, LENGTHS, MSG, PRESENT, STRIDE, VALUES
+from scapy_zenoh.enums import Consolidation, Mapping, QueryTarget
 from scapy_zenoh.primitives import zid_from_wire
 from scapy_zenoh.schema.columns import COLUMNS
 from scapy_zenoh.schema.slots import NUMBERS, SPANS
@@ -41,7 +41,7 @@ _WITH_ENCODING = np.isin(_BODY, [_BODIES.index(name) for name in ("put", "err", 
 _QUERY = g.BODIES.index("query")
 _UNDECLARATIONS = [g.BODIES.index(name) for name in g.BODIES if name.startswith("undeclare")]
 _HEAD = np.array([KIND, BODY, BATCH, MSG, EXTENSIONS])
-_UNTURNED = (g.NAMED, g.MORE, g.MODE, *(slot for slot, _ in OPTIONS))  # no columns of their own
+_UNTURNED = (g.NAMED, g.MORE)  # slots without a column
 _PIECES = g.EXT_PUT_SHM | g.EXT_QUERY_BODY_SLICED
 _CONSOLIDATIONS = sorted(set(Consolidation.labels().values()))
 _TARGETS = [QueryTarget.labels()[number] for number in sorted(QueryTarget.labels())]
@@ -87,20 +87,50 @@ class Names:
         return number
 
 
-@dataclass(slots=True)
-class Messages:
-    """Rows that wait to become columns, and what they refer to."""
+_SLOTS = len(SPANS) + len(NUMBERS)
 
-    r: Any  # rows of the decoder, one after the other
-    count: int
-    B: Any  # their batches
-    batches: int
+
+class Store:
+    """Rows that wait to become columns, turned already; the memory is used again."""
+
+    def __init__(self, room: int) -> None:
+        self.count = 0
+        self.any = 0  # slots that some row has
+        self.tops = np.empty((len(_HEAD), room), np.int64)
+        self.has = np.zeros((_SLOTS, room), bool)
+        self.values = np.zeros((_SLOTS, room), np.int64)  # 0 where nothing is
+        self.lengths = np.zeros((len(SPANS), room), np.int64)
+        self.names = np.empty(room, np.int64)  # numbers of names, as ``joining.resolve`` says
+        self.keys: dict[int, str | None] = {}  # rows whose key the session gave
+
+    def add(self, r: Any, count: int, present: int) -> None:
+        """Take rows of the decoder; ``present`` are the slots that some of them have."""
+        slots = np.array([slot for slot in range(_SLOTS) if present >> slot & 1 and slot not in _UNTURNED], np.int64)
+        joining.turn(r, count, _HEAD, slots, self.count, self.tops, self.has, self.values, self.lengths)
+        self.count += count
+        self.any |= present
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        for slot in range(_SLOTS):
+            if self.any >> slot & 1:
+                self.has[slot, : self.count] = False
+                self.values[slot, : self.count] = 0
+                if slot < len(SPANS):
+                    self.lengths[slot, : self.count] = 0
+        self.count = self.any = 0
+        self.keys = {}
+
+
+@dataclass(slots=True)
+class Source:
+    """What the rows in a store refer to."""
+
+    batches: Any
     block: PacketBlock
     spill: Any
-    ends: Sequence[Ends]  # that batches refer to
-    names: Any  # number of the name for each row, as ``joining.resolve`` says
-    texts: Names
-    keys: dict[int, str | None]  # rows whose key the session gave
+    ends: Sequence[Ends]
+    names: Names
     payload: bool = True  # whether payloads and attachments are wanted
 
 
@@ -113,9 +143,9 @@ class Columns:
         self._codes = np.empty(room, np.int32)
         self._firsts = np.empty(room, np.int32)
 
-    def batch(self, messages: Messages) -> Any:
+    def batch(self, store: Store, source: Source) -> Any:
         """The record batch of these rows."""
-        return _Batch(self, messages).build()
+        return _Batch(self, store, source).build()
 
     def intern(self, *texts: Any) -> tuple[Any, Any]:
         """Number different texts: the number of each row, and the first row of each number."""
@@ -126,31 +156,24 @@ class Columns:
 class _Batch:
     """The columns of some rows. Each is a method or follows from a slot."""
 
-    def __init__(self, columns: Columns, messages: Messages) -> None:
-        self.columns, self.m = columns, messages
-        count = self.count = messages.count
-        self.any = joining.all_present(messages.r, count)
-        slots = [slot for slot in range(len(SPANS) + len(NUMBERS)) if self.any >> slot & 1 and slot not in _UNTURNED]
-        spans = sum(slot < len(SPANS) for slot in slots)
-        tops = np.empty((len(_HEAD), count), np.int64)
-        has, values = np.empty((len(slots), count), bool), np.empty((len(slots), count), np.int64)
-        lengths = np.empty((spans, count), np.int64)
-        joining.turn(messages.r, count, _HEAD, np.array(slots, np.int64), spans, tops, has, values, lengths)
-        self.kind, self.body, self.of, self.ordinal, self.extensions = tops
-        self.has = dict(zip(slots, has, strict=True))
-        self.values = dict(zip(slots, values, strict=True))
-        self.lengths = dict(zip(slots, lengths, strict=False))
+    def __init__(self, columns: Columns, store: Store, source: Source) -> None:
+        self.columns, self.store, self.source = columns, store, source
+        count = self.count = store.count
+        self.kind, self.body, self.of, self.ordinal, self.extensions = store.tops[:, :count]
+        slots = [slot for slot in range(_SLOTS) if store.any >> slot & 1 and slot not in _UNTURNED]
+        self.has = {slot: store.has[slot, :count] for slot in slots}
+        self.values = {slot: store.values[slot, :count] for slot in slots}
+        self.lengths = {slot: store.lengths[slot, :count] for slot in slots if slot < len(SPANS)}
         self.nowhere, self.zeros = np.zeros(count, bool), np.zeros(count, np.int64)
         self.kinds = np.bincount(self.kind, minlength=len(g.KINDS))
-        used, self.flow = np.unique(messages.B[: messages.batches, ENDS_OF], return_inverse=True)
-        self.ends = [messages.ends[number] for number in used.tolist()]
-        self.packet = messages.B[: messages.batches, PACKET_OF]
+        used, self.flow = np.unique(source.batches[:, ENDS_OF], return_inverse=True)
+        self.ends = [source.ends[number] for number in used.tolist()]
+        self.packet = source.batches[:, PACKET_OF]
+        self.spilled = source.batches[:, SPILLED_OF][self.of].astype(np.uint8)
+        self.bytes = memoryview(_any(source.block.data)), memoryview(source.spill)
         self.pieces: list[int] = []  # rows with a payload in pieces
-        if self.any >> g.SLICES & 1:
+        if g.SLICES in self.has:
             self.pieces = np.flatnonzero(self.extensions & _PIECES).tolist()
-        self.spilled = messages.B[: messages.batches, SPILLED_OF][self.of].astype(np.uint8)
-        block, spill, rows = (memoryview(array) for array in (_any(messages.block.data), messages.spill, messages.r))
-        self.bytes, self.rows = (block, spill), rows
 
     def build(self) -> Any:
         """All columns."""
@@ -187,13 +210,11 @@ class _Batch:
 
     def _intern(self, slot: int, salt: Any) -> tuple[Any, Any]:
         """Number the different texts in a slot, of rows whose salt is not below 0."""
-        m, at, length = self.m, self._value(slot), self._length(slot)
+        at, length, data, spill = self._value(slot), self._length(slot), self.source.block.data, self.source.spill
         rows = np.flatnonzero(salt >= 0)
         if 4 * len(rows) > self.count:
-            return self.columns.intern(m.block.data, m.spill, self.spilled, at, length, salt)
-        some, firsts = self.columns.intern(
-            m.block.data, m.spill, self.spilled[rows], at[rows], length[rows], salt[rows]
-        )
+            return self.columns.intern(data, spill, self.spilled, at, length, salt)
+        some, firsts = self.columns.intern(data, spill, self.spilled[rows], at[rows], length[rows], salt[rows])
         codes = np.full(self.count, -1, np.int32)
         codes[rows] = some
         return codes, rows[firsts]
@@ -201,7 +222,7 @@ class _Batch:
     def _number(self, slot: int, kind: Any) -> Any:
         if slot not in self.has:
             return pa.nulls(self.count, kind)
-        return _filled(self.values[slot].astype(kind.to_pandas_dtype(), copy=False), kind, self.has[slot])
+        return _filled(self.values[slot].astype(kind.to_pandas_dtype()), kind, self.has[slot])
 
     def _wide(self, slot: int) -> Any:
         if slot not in self.has:
@@ -237,7 +258,7 @@ class _Batch:
         np.cumsum(lengths, out=offsets[1:])
         out = np.empty(offsets[-1], np.uint8)
         at = np.ascontiguousarray(self.values[slot][rows])
-        joining.gather(self.m.block.data, self.m.spill, self.spilled[rows], at, offsets, out)
+        joining.gather(self.source.block.data, self.source.spill, self.spilled[rows], at, offsets, out)
         return pa.Array.from_buffers(kind, len(lengths), [_valid(there), pa.py_buffer(offsets), pa.py_buffer(out)])
 
     def _spans(self, slot: int) -> Any:
@@ -265,18 +286,27 @@ class _Batch:
         return self._coded(codes, known)
 
     def _row(self, i: int) -> Row:
-        return Row(self.bytes[self.m.B[self.of[i], SPILLED_OF]], self.rows, i * STRIDE)
+        """One row as the decoder had it."""
+        row = [0] * STRIDE
+        row[EXTENSIONS] = int(self.extensions[i])
+        for slot, has in self.has.items():
+            if has[i]:
+                row[PRESENT] |= 1 << slot
+                row[VALUES + slot] = int(self.values[slot][i])
+                if slot < len(SPANS):
+                    row[LENGTHS + slot] = int(self.lengths[slot][i])
+        return Row(self.bytes[self.spilled[i]], row, 0)
 
     # -- where it was seen --
 
     def column_capture(self) -> Any:
-        return self._coded(np.zeros(self.count, np.int32), [self.m.block.capture])
+        return self._coded(np.zeros(self.count, np.int32), [self.source.block.capture])
 
     def column_frame(self) -> Any:
-        return pa.array(self.m.block.frame[self.packet][self.of])
+        return pa.array(self.source.block.frame[self.packet][self.of])
 
     def column_time(self) -> Any:
-        return pa.array(self.m.block.time[self.packet][self.of])
+        return pa.array(self.source.block.time[self.packet][self.of])
 
     def column_src(self) -> Any:
         return self._of_flow([ends.src for ends in self.ends])
@@ -306,7 +336,7 @@ class _Batch:
         return self._of_flow([ends.dst_zid for ends in self.ends])
 
     def column_batch(self) -> Any:
-        return pa.array(self.m.B[: self.m.batches, ORDINAL_OF][self.of])
+        return pa.array(self.source.batches[:, ORDINAL_OF][self.of])
 
     def column_msg(self) -> Any:
         return pa.array(self.ordinal.astype(np.int32))
@@ -362,29 +392,28 @@ class _Batch:
         return self._coded(np.where(known, self._value(g.MAPPING), -1), labels)
 
     def column_key(self) -> Any:
-        m = self.m
-        names = m.names[: self.count]
-        names[[*m.keys]] = -1
+        source, names, given = self.source, self.store.names[: self.count], self.store.keys
+        data, spill, known = source.block.data, source.spill, source.names
+        names[[*given]] = -1
         salt = np.where(names < 0, -1, names << 32 | self.suffixes[0] + 1)
-        codes, firsts = self.columns.intern(m.block.data, m.spill, self.spilled, self.zeros, self.zeros, salt)
-        number = names[firsts]
-        starts = m.texts.starts
+        codes, firsts = self.columns.intern(data, spill, self.spilled, self.zeros, self.zeros, salt)
+        number, at, spilled = names[firsts], self._value(g.SUFFIX)[firsts], self.spilled[firsts]
         offsets = np.zeros(len(firsts) + 1, np.int32)
-        np.cumsum(starts[number + 1] - starts[number] + self._length(g.SUFFIX)[firsts], out=offsets[1:])
+        sizes = known.starts[number + 1] - known.starts[number] + self._length(g.SUFFIX)[firsts]
+        np.cumsum(sizes, out=offsets[1:])
         out = np.empty(offsets[-1], np.uint8)
-        at, spilled = self._value(g.SUFFIX)[firsts], self.spilled[firsts]
-        joining.append(m.texts.bytes, starts, number, m.block.data, m.spill, spilled, at, offsets, out)
+        joining.append(known.bytes, known.starts, number, data, spill, spilled, at, offsets, out)
         # One key may be cut in different ways.
-        at, length, nowhere = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64), np.zeros_like(spilled)
-        same, different = self.columns.intern(out, out, nowhere, at, length, np.zeros_like(at))
+        at, spilled, salt = offsets[:-1].astype(np.int64), np.zeros_like(spilled), np.zeros(len(firsts), np.int64)
+        same, different = self.columns.intern(out, out, spilled, at, sizes, salt)
+        keys = pa.Array.from_buffers(pa.string(), len(firsts), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
         if len(different) < len(firsts):
             codes = np.append(same, np.int32(-1))[codes]
-        keys = pa.Array.from_buffers(pa.string(), len(firsts), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
-        keys = keys if len(different) == len(firsts) else keys.take(pa.array(different))
-        if m.keys:
-            known = {key: i for i, key in enumerate(keys.to_pylist())}
-            codes[[*m.keys]] = [-1 if key is None else known.setdefault(key, len(known)) for key in m.keys.values()]
-            keys = pa.array(known, pa.string())
+            keys = keys.take(pa.array(different))
+        if given:
+            numbers = {key: i for i, key in enumerate(keys.to_pylist())}
+            codes[[*given]] = [-1 if key is None else numbers.setdefault(key, len(numbers)) for key in given.values()]
+            keys = pa.array(numbers, pa.string())
         return self._coded(codes, keys)
 
     # -- ids --
@@ -425,7 +454,7 @@ class _Batch:
         return _filled(values, pa.int64(), has)
 
     def column_payload(self) -> Any:
-        if not self.m.payload:
+        if not self.source.payload:
             return pa.nulls(self.count, pa.binary())
         if self.kinds[joining.FRAGMENT]:
             self.lengths[g.DATA][self.kind == joining.FRAGMENT] = 0
@@ -455,7 +484,7 @@ class _Batch:
         return self._ids(g.TS_ID, lambda data: zid_from_wire(data).lstrip("0") or None)
 
     def column_attachment(self) -> Any:
-        return self._bytes(g.ATTACHMENT) if self.m.payload else pa.nulls(self.count, pa.binary())
+        return self._bytes(g.ATTACHMENT) if self.source.payload else pa.nulls(self.count, pa.binary())
 
     def column_source_zid(self) -> Any:
         return self._ids(g.SOURCE_ZID, zid_text)
@@ -500,21 +529,6 @@ class _Batch:
 
     # -- the rest --
 
-    def column_interest_mode(self) -> Any:
-        return self._said(joining.INTEREST, lambda row: InterestMode.describe(row.value(g.MODE, 0)))
-
-    def column_interest_options(self) -> Any:
-        return self._said(joining.INTEREST, _options)
-
-    def _said(self, kind: int, text: Callable[[Row], str | None]) -> Any:
-        """A text for each row of a kind that is rare."""
-        if not self.kinds[kind]:
-            return self._none()
-        texts: list[str | None] = [None] * self.count
-        for i in np.flatnonzero(self.kind == kind).tolist():
-            texts[i] = text(self._row(i))
-        return pa.array(texts, pa.string()).dictionary_encode()
-
     def column_compressed(self) -> Any:
         return pa.array(np.zeros(self.count, bool))
 
@@ -540,9 +554,3 @@ def _any(value: Any) -> Any:
 
 def _encoding(row: Row) -> str:
     return encoding_to_text(row.number(g.ENCODING_ID), row.text(g.SCHEMA))
-
-
-def _options(row: Row) -> str | None:
-    if row.value(g.MODE, 0) == InterestMode.FINAL:
-        return None
-    return "|".join(text for slot, text in OPTIONS if row.value(slot, 0))

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from scapy_zenoh.bulk import engine, joining, queries
-from scapy_zenoh.bulk.columns import Columns, Ends, Messages, Names
+from scapy_zenoh.bulk.columns import Columns, Ends, Names, Source, Store
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.bulk.queries import QueryTable
 from scapy_zenoh.capture import Packet
@@ -35,6 +35,7 @@ from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, Side
 from scapy_zenoh.streams import LINGER_TIME
 
+RUN = 1 << 10  # rows that are read at once: what is done with them finds them in the cache of a core
 ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
 SPILL = 8 << 20  # bytes of batches that lie in several packets
@@ -64,15 +65,15 @@ class BulkFollower:
 
     def __init__(self, follower: Follower, columns: bool = True, payload: bool = True) -> None:
         self.follower, self.columns, self.payload = follower, columns, payload
-        self._columns = Columns(ENOUGH + engine.RESERVE)
-        self._rows = np.empty((ENOUGH + engine.RESERVE + 1) * STRIDE, np.int64)
-        self._batches = np.empty((ENOUGH + engine.RESERVE, engine.BATCH_COLUMNS), np.int64)
-        self._names = np.empty(ENOUGH + engine.RESERVE, np.int64)
-        self._listed = np.empty(ENOUGH + engine.RESERVE, np.int32)
-        self._turned = np.empty(ENOUGH + engine.RESERVE, np.int64)
+        self._rows = np.empty((RUN + engine.RESERVE + 1) * STRIDE, np.int64)
+        self._listed = np.empty(RUN + engine.RESERVE, np.int32)
+        self._turned = np.empty(RUN + engine.RESERVE, np.int64)
+        room = ENOUGH + RUN + engine.RESERVE
+        self._columns, self._store = Columns(room), Store(room)
+        self._batches = np.empty((room, engine.BATCH_COLUMNS), np.int64)
         self._spill = np.empty(SPILL, np.uint8)
         self._state = np.zeros(engine.STATE, np.int64)
-        self._state[engine.ENOUGH] = ENOUGH
+        self._state[engine.ENOUGH] = RUN
         self._flow_table = np.full((1 << 10, 6), -1, np.int64)
         self._known = 0
         self._flows = np.zeros((1 << 8, engine.FLOW), np.int64)
@@ -90,7 +91,6 @@ class BulkFollower:
         self._values = np.zeros(1 << 10, np.int64)
         self._keys_used = 0
         self._queries = QueryTable(follower.tracker.limits)
-        self._given: dict[int, str | None] = {}
         self._singles: list[tuple[int, Row]] = []
         self._files: list[str] = []
         self._order = 0
@@ -105,10 +105,10 @@ class BulkFollower:
         self._begin(block)
         state = self._state
         while True:
-            begin = int(state[engine.ROWS])
             why = self._run()
-            if state[engine.ROWS] > begin:
-                self._join(begin, int(state[engine.ROWS]))
+            if state[engine.ROWS]:
+                self._join(int(state[engine.ROWS]))
+                state[engine.ROWS] = 0
             match why:
                 case engine.DONE:
                     break
@@ -117,10 +117,10 @@ class BulkFollower:
                     state[engine.AT] += 1
                 case engine.AT_BATCH:
                     self._irregular_batch(int(state[engine.AT]) - 1)
-                case engine.FULL | engine.SPILL_FULL:
+                case engine.SPILL_FULL:
                     yield from self._take()
                     self._move_waiting()
-            if len(self._singles) >= MOST_SINGLE:
+            if len(self._singles) >= MOST_SINGLE or self._store.count >= ENOUGH:
                 yield from self._take()
         yield from self._take()
         self._end()
@@ -212,34 +212,20 @@ class BulkFollower:
     # -- output --
 
     def _add_singles(self, found: list[Row]) -> None:
-        at = int(self._state[engine.ROWS])
-        self._singles.extend((at, row) for row in found)
+        self._singles.extend((self._store.count, row) for row in found)
 
     def _take(self) -> Iterator[Piece]:
         """The rows so far."""
-        state = self._state
-        count = int(state[engine.ROWS])
-        columns = None
-        if count and self.columns:
-            columns = self._columns.batch(
-                Messages(
-                    self._rows,
-                    count,
-                    self._batches,
-                    int(state[engine.FOUND]),
-                    self._block,
-                    self._spill,
-                    self._ends,
-                    self._names,
-                    self._texts,
-                    self._given,
-                    self.payload,
-                )  # fmt: skip
-            )
+        store, columns = self._store, None
+        if store.count and self.columns:
+            batches = self._batches[: self._state[engine.FOUND]]
+            source = Source(batches, self._block, self._spill, self._ends, self._texts, self.payload)
+            columns = self._columns.batch(store, source)
         if columns is not None or self._singles:
             yield Piece(columns, self._singles)
-        self._singles, self._given = [], {}
-        state[engine.ROWS] = state[engine.FOUND] = 0
+        self._singles = []
+        store.clear()
+        self._state[engine.FOUND] = 0
 
     # -- what is not regular --
 
@@ -480,13 +466,13 @@ class BulkFollower:
 
     # -- what the session knows --
 
-    def _join(self, begin: int, end: int) -> None:
-        """Let the session see what may change it, and give all rows their names."""
-        r, batches, asked = self._rows, self._batches, self._queries
-        asked.reserve(end - begin)
-        found, turned = joining.survey(
+    def _join(self, count: int) -> None:
+        """Let the session see what may change it, give all rows their names, and store them."""
+        r, batches, asked, store = self._rows, self._batches, self._queries, self._store
+        asked.reserve(count)
+        found, turned, present = joining.survey(
             r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, asked.keys, asked.states,
-            asked.sides, asked.done, asked.limit, begin, end, self._listed, self._turned,
+            asked.sides, asked.done, asked.limit, count, self._listed, self._turned,
         )  # fmt: skip
         changes: list[tuple[int, int, int]] = []
         if found:
@@ -497,15 +483,17 @@ class BulkFollower:
             self._tell_session(self._listed[:found], changes)
             for lane in lanes:
                 self._take_lane(lane if lane >= 0 else -1 - lane)
+        self.follower.accounting.messages += count
         self._room_for_names(len(changes))
         table = np.array(changes, np.int64).reshape(-1, 3)
-        joining.resolve(r, batches, self._joined, self._keys, self._values, table, begin, end, self._names)
+        joining.resolve(r, batches, self._joined, self._keys, self._values, table, count, store.names, store.count)
         self._keys_used += len(changes)
-        self.follower.accounting.messages += end - begin
+        if self.columns:
+            store.add(r, count, present)
 
     def _tell_session(self, listed: Any, changes: list[tuple[int, int, int]]) -> None:
         """Let the session see rows, oldest first. Most are declarations, hence the care."""
-        tracker, block, given = self.follower.tracker, self._block, self._given
+        tracker, block, given, before = self.follower.tracker, self._block, self._store.keys, self._store.count
         r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
         rows = listed.astype(np.int64) * STRIDE
         batches = self._batches[self._rows[rows + BATCH]]
@@ -534,7 +522,7 @@ class BulkFollower:
                     if not scope and not suffix and body.startswith("undeclare"):
                         scope = suffix = None  # it says nothing
                 mapping = _MAPPINGS[mappings[n]] if present[n] & g.HAS_MAPPING else None
-                given[i] = tracker.declared(link, direction, body, numbers[n], (scope, suffix, mapping))
+                given[before + i] = tracker.declared(link, direction, body, numbers[n], (scope, suffix, mapping))
                 if log:
                     changes += [(i, side << 16 | number, self._number_of(name)) for number, name in log]
                     log.clear()
@@ -547,9 +535,7 @@ class BulkFollower:
             else:
                 record = records.record_of(spill if spilled[n] else data, r, o)
                 tracker.message(link, direction, record, int(block.time[packets[n]]))
-                if kind == joining.INTEREST:
-                    given[i] = record.key
-                elif kind == joining.FRAGMENT:
+                if kind == joining.FRAGMENT:
                     self._put_together(i, steady, packets[n], record)
 
     def _listener(self, flow: int) -> tuple[Steady, Link, int, int, list[tuple[int, str | None]]]:
@@ -568,8 +554,8 @@ class BulkFollower:
         framing = "lowlatency" if self._flows[self._batches[batch, engine.FLOW_OF], engine.BARE] else "plain"
         made = self.follower.reassembled(source, steady.direction, record, where, ordinal, framing)
         if made:
-            self._singles.extend((i + 1, row) for row in made)
             i += 1
+            self._singles.extend((self._store.count + i, row) for row in made)
             while i < self._state[engine.ROWS] and r[i * STRIDE + BATCH] == batch:
                 r[i * STRIDE + MSG] += 1
                 i += 1

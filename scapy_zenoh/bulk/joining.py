@@ -15,9 +15,8 @@ from scapy_zenoh.bulk.engine import FLOW_OF, PACKET_OF, copy
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, LENGTHS, PRESENT, STRIDE, VALUES
 
-FRAME, FRAGMENT, REQUEST, RESPONSE, RESPONSE_FINAL, DECLARE, INTEREST = (
-    g.KINDS.index(name)
-    for name in ("frame", "fragment", "request", "response", "response_final", "declare", "interest")
+FRAME, FRAGMENT, REQUEST, RESPONSE, RESPONSE_FINAL, DECLARE = (
+    g.KINDS.index(name) for name in ("frame", "fragment", "request", "response", "response_final", "declare")
 )
 
 # --- flows: what the session says of them --------------------------------------------------------
@@ -75,19 +74,21 @@ def survey(
     query_sides: Any,
     query_done: Any,
     most_queries: int,
-    begin: int,
-    end: int,
+    count: int,
     listed: Any,
     turned: Any,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Count rows and follow their numbers; returns how many are listed for the session, oldest first.
 
-    And how many lanes were turned over to it; if the newest number of one was here, it is listed as -1 - lane.
+    And how many lanes were turned over to it (one whose newest number was here as -1 - lane), and the slots
+    that any row has.
     """
     found = 0
     over = 0
-    for i in range(begin, end):
+    present = 0
+    for i in range(count):
         o = i * STRIDE
+        present |= r[o + PRESENT]
         m = r[o + BATCH]
         f = B[m, FLOW_OF]
         kind = r[o + KIND]
@@ -107,10 +108,6 @@ def survey(
                 listed[found] = i
                 found += 1
                 continue
-        elif kind == INTEREST:
-            listed[found] = i
-            found += 1
-            continue
         elif kind == DECLARE:
             listed[found] = i
             found += 1
@@ -131,7 +128,7 @@ def survey(
         now = time[B[m, PACKET_OF]]
         if now > J[f, LAST_MESSAGE]:
             J[f, LAST_MESSAGE] = now
-    return found, over
+    return found, over, present
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -157,23 +154,26 @@ def assign_names(keys: Any, values: Any, changes: Any) -> None:
 
 
 @compiled
-def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, begin: int, end: int, names: Any) -> None:
-    """Number of the name that the scope of each row stands for: 0 for none, -1 when nobody knows or asks."""
+def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, count: int, names: Any, to: int) -> None:
+    """Number of the name that the scope of each row stands for, from ``names[to]`` on.
+
+    0 is that of none, -1 says that nobody knows or asks.
+    """
     j = 0
-    count = changes.shape[0]
-    for i in range(begin, end):
-        while j < count and changes[j, 0] < i:
+    last = changes.shape[0]
+    for i in range(count):
+        while j < last and changes[j, 0] < i:
             at = _place(keys, changes[j, 1])
             keys[at] = changes[j, 1]
             values[at] = changes[j, 2]
             j += 1
         o = i * STRIDE
-        names[i] = -1
+        names[to + i] = -1
         if r[o + PRESENT] >> g.SCOPE & 1 == 0:
             continue
         scope = r[o + VALUES + g.SCOPE]
         if scope == 0:
-            names[i] = 0
+            names[to + i] = 0
             continue
         f = B[r[o + BATCH], FLOW_OF]
         sender = r[o + VALUES + g.MAPPING] == 1
@@ -181,8 +181,8 @@ def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, begin:
             side = J[f, SIDE] if sender else J[f, PEER]
             at = _place(keys, side << 16 | scope)
             if keys[at] >= 0:
-                names[i] = values[at]
-    while j < count:
+                names[to + i] = values[at]
+    while j < last:
         at = _place(keys, changes[j, 1])
         keys[at] = changes[j, 1]
         values[at] = changes[j, 2]
@@ -193,31 +193,21 @@ def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, begin:
 
 
 @compiled
-def all_present(r: Any, count: int) -> int:
-    """The slots that any row has."""
-    found = 0
-    for o in range(0, count * STRIDE, STRIDE):
-        found |= r[o + PRESENT]
-    return found
-
-
-@compiled
-def turn(r: Any, count: int, head: Any, slots: Any, spans: int, tops: Any, has: Any, values: Any, lengths: Any) -> None:
-    """Rows as columns: some places of their heads, and of some slots whether they are there, and what is in them.
-
-    The first ``spans`` of the slots have a length. What is not there is 0.
-    """
+def turn(r: Any, count: int, head: Any, slots: Any, to: int, tops: Any, has: Any, values: Any, lengths: Any) -> None:
+    """Rows as columns, from place ``to`` on: some places of their heads, and what is in some slots."""
+    spans = lengths.shape[0]
     for i in range(count):
         o = i * STRIDE
         for j in range(head.size):
-            tops[j, i] = r[o + head[j]]
+            tops[j, to + i] = r[o + head[j]]
         present = r[o + PRESENT]
         for j in range(slots.size):
-            there = present >> slots[j] & 1
-            has[j, i] = there != 0
-            values[j, i] = r[o + VALUES + slots[j]] if there else 0
-            if j < spans:
-                lengths[j, i] = r[o + LENGTHS + slots[j]] if there else 0
+            slot = slots[j]
+            if present >> slot & 1:
+                has[slot, to + i] = True
+                values[slot, to + i] = r[o + VALUES + slot]
+                if slot < spans:
+                    lengths[slot, to + i] = r[o + LENGTHS + slot]
 
 
 # --- texts ---------------------------------------------------------------------------------------

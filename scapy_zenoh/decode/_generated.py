@@ -2825,7 +2825,7 @@ def steady_transport(b: Any, p: int, e: int, r: Any, o: int) -> int:
 def steady_network(b: Any, p: int, e: int, r: Any, o: int) -> int:
     """The same without messages that links rarely carry, which are -3: they take long to compile."""
     h = b[p] & 0x1F
-    if h == 0x19: r[o + KIND] = 11; return read_interest(b, p, e, r, o)
+    if h == 0x19: return -3
     if h == 0x1a: r[o + KIND] = 12; return read_response_final(b, p, e, r, o)
     if h == 0x1b: r[o + KIND] = 13; return read_response(b, p, e, r, o)
     if h == 0x1c: r[o + KIND] = 14; return read_request(b, p, e, r, o)

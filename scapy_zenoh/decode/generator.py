@@ -38,7 +38,7 @@ from scapy_zenoh.schema.slots import NUMBERS, SPANS
 ROWS = ("scouting", "transport", "network")
 
 #: Messages that a link in use rarely carries.
-SELDOM = ("ZenohInit", "ZenohOpen", "ZenohClose", "ZenohJoin", "ZenohTransportOam", "ZenohNetworkOam")
+SELDOM = ("ZenohInit", "ZenohOpen", "ZenohClose", "ZenohJoin", "ZenohTransportOam", "ZenohInterest", "ZenohNetworkOam")
 
 _HEAD = '''\
 """Readers of all messages, generated from the classes by scapy_zenoh.decode.generator; do not edit."""
