@@ -35,7 +35,7 @@ from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, Side
 from scapy_zenoh.streams import LINGER_TIME
 
-RUN = 1 << 10  # rows that are read at once: what is done with them finds them in the cache of a core
+RUN = 1 << 11  # rows that are read at once: what is done with them finds them in the cache of a core
 ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
 SPILL = 8 << 20  # bytes of batches that lie in several packets
