@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from scapy_zenoh import arrow
 from scapy_zenoh.bulk import joining
-from scapy_zenoh.bulk.engine import ENDS_OF, ORDINAL_OF, PACKET_OF, SPILLED_OF
+from scapy_zenoh.bulk.engine import COMPRESSED_OF, ENDS_OF, ORDINAL_OF, PACKET_OF, SPILLED_OF
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode.records import DEFAULT_PRIORITY, LAYERS, Row, body_name, pieces_of, zid_text
@@ -532,7 +532,7 @@ class _Batch:
     # -- the rest --
 
     def column_compressed(self) -> Any:
-        return pa.array(np.zeros(self.count, bool))
+        return pa.array(self.source.batches[:, COMPRESSED_OF][self.of].astype(bool))
 
     def column_lowlatency(self) -> Any:
         return pa.array(np.array([ends.lowlatency for ends in self.ends], bool)[self.flow][self.of])

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from scapy_zenoh.bulk.compiling import compiled, part, twins
+from scapy_zenoh.bulk.lz4 import unpack
 from scapy_zenoh.decode import _generated, reading, runtime
 from scapy_zenoh.decode._generated import HAS_SCHEMA, HAS_SLICED_SCHEMA, SCHEMA, SLICED_SCHEMA
 from scapy_zenoh.decode.runtime import BATCH, FAULT, LENGTHS, PRESENT, STRIDE, VALUES
 from scapy_zenoh.enums import TransportId
 from scapy_zenoh.framing import MAX_UNIT
 from scapy_zenoh.streams import ACK, FIN, REACH, RST, SYN
+from scapy_zenoh.values import MAX_BATCH
 
 _decoder = twins(
     runtime,
@@ -35,6 +37,7 @@ read_batch, is_utf8 = _decoder["read_batch"], _decoder["is_utf8"]
     TOP,  # TCP: behind the last byte on the wire
     ACKED,  # TCP: what the other side has
     BARE,  # 1: low latency
+    PACKED,  # 1: compression was agreed
     ENDS,  # number of what its rows have in common
     PENDING,  # where the beginning of a batch waits in the spill
     WAITING,  # how much of it there is
@@ -49,7 +52,7 @@ read_batch, is_utf8 = _decoder["read_batch"], _decoder["is_utf8"]
     LAST_FILE,
     LAST_ORDER,  # and number in the recording
     FLOW,
-) = range(19)
+) = range(20)
 
 SLOW, STREAM, OTHER, DATAGRAM = range(4)  # modes; of OTHER only the numbers of TCP are followed
 
@@ -81,7 +84,7 @@ RESERVE = 1 << 18
 SPILL_RESERVE = 4 * MAX_UNIT
 
 # batches: columns
-FLOW_OF, ENDS_OF, PACKET_OF, ORDINAL_OF, SPILLED_OF, BATCH_COLUMNS = range(6)
+FLOW_OF, ENDS_OF, PACKET_OF, ORDINAL_OF, SPILLED_OF, COMPRESSED_OF, BATCH_COLUMNS = range(7)
 
 _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
@@ -140,12 +143,27 @@ def _all_text(b: Any, r: Any, o: int) -> bool:
 
 @part
 def _take(
-    b: Any, p: int, total: int, spilled: int, F: Any, f: int, r: Any, B: Any, s: Any, k: int, prefix: int
+    b: Any, p: int, total: int, spilled: int, F: Any, f: int, spill: Any, r: Any, B: Any, s: Any, k: int, prefix: int
 ) -> bool:
     """Read a batch into rows; False when it is not regular."""
     if total > prefix:
+        e = p + total
+        p += prefix
+        packed = 0
+        if F[f, PACKED]:
+            packed = b[p] & 1
+            p += 1
+            if packed:
+                if s[SPILLED] + MAX_BATCH > spill.size:
+                    return False
+                size = unpack(b, p, e, spill, s[SPILLED])
+                if size < 0:
+                    return False
+                b, p, spilled = spill, s[SPILLED], 1
+                e = p + size
+                s[SPILLED] = e
         o = s[ROWS] * STRIDE
-        found = read_batch(b, p + prefix, p + total, r, o, RESERVE, F[f, BARE] != 0)
+        found = read_batch(b, p, e, r, o, RESERVE, F[f, BARE] != 0)
         if found <= 0:
             return False
         for i in range(o, o + found * STRIDE, STRIDE):
@@ -157,6 +175,7 @@ def _take(
         B[m, PACKET_OF] = k
         B[m, ORDINAL_OF] = F[f, BATCHES]
         B[m, SPILLED_OF] = spilled
+        B[m, COMPRESSED_OF] = packed
         for i in range(found):
             r[o + i * STRIDE + BATCH] = m
         s[FOUND] += 1
@@ -185,7 +204,7 @@ def _stream(data: Any, p: int, e: int, F: Any, f: int, spill: Any, r: Any, B: An
         if waiting == 0 and e - p >= prefix:
             total = _size_at(data, p, bare)
             if total <= e - p:
-                if not _take(data, p, total, 0, F, f, r, B, s, k, prefix):
+                if not _take(data, p, total, 0, F, f, spill, r, B, s, k, prefix):
                     return _irregular(s, p, total, 0, p + total)
                 p += total
                 continue
@@ -215,15 +234,15 @@ def _stream(data: Any, p: int, e: int, F: Any, f: int, spill: Any, r: Any, B: An
         F[f, WAITING] = waiting + moved
         if waiting + moved == total:
             F[f, WAITING] = 0
-            if not _take(spill, F[f, PENDING], total, 1, F, f, r, B, s, k, prefix):
+            if not _take(spill, F[f, PENDING], total, 1, F, f, spill, r, B, s, k, prefix):
                 return _irregular(s, F[f, PENDING], total, 1, p)
     return DONE
 
 
 @part
-def _datagram(data: Any, p: int, n: int, F: Any, f: int, r: Any, B: Any, s: Any, k: int) -> bool:
+def _datagram(data: Any, p: int, n: int, F: Any, f: int, spill: Any, r: Any, B: Any, s: Any, k: int) -> bool:
     """Read the batch that a datagram is; False when it is not regular, or perhaps begins a new link."""
-    if data[p] & 0x1F == _INIT or not _take(data, p, n, 0, F, f, r, B, s, k, 0):
+    if data[p] & 0x1F == _INIT or not _take(data, p, n, 0, F, f, spill, r, B, s, k, 0):
         return False
     F[f, PACKETS] += 1
     F[f, DATA_PACKETS] += 1
@@ -263,7 +282,7 @@ def run(
         if s[SPILLED] + SPILL_RESERVE > spill.size:
             return SPILL_FULL
         if mode == DATAGRAM:
-            if n > 0 and not _datagram(data, start[k], n, F, f, r, B, s, k):
+            if n > 0 and not _datagram(data, start[k], n, F, f, spill, r, B, s, k):
                 return AT_PACKET
             continue
         if not _tcp(F, f, seq[k], ack[k], flags[k], n):

@@ -278,10 +278,9 @@ class BulkFollower:
             source = self.follower.datagram_link(packet)
             if source is not None and source.link is not None and not source.quic:
                 self._note_names(source)
-                if "compressed" not in [source.link.framing(direction) for direction in (0, 1)]:
-                    own = 0 if (packet.src, packet.sport) == source.ends.low else 1
-                    self._start(flow, Steady(source, own), engine.DATAGRAM)
-                    self._start(flow ^ 1, Steady(source, 1 - own), engine.DATAGRAM)
+                own = 0 if (packet.src, packet.sport) == source.ends.low else 1
+                self._start(flow, Steady(source, own), engine.DATAGRAM)
+                self._start(flow ^ 1, Steady(source, 1 - own), engine.DATAGRAM)
             return
         found = self.follower.streams.regular(packet)
         stream = None if found is None else self.follower.stream_link(found[0].link)
@@ -307,6 +306,7 @@ class BulkFollower:
         if mode == engine.OTHER or link is None:
             return
         row[engine.BARE] = link.framing(direction) == "lowlatency"
+        row[engine.PACKED] = link.framing(direction) == "compressed"
         row[engine.BATCHES] = source.batches[direction]
         row[engine.ENDS] = self._ends_of(source, direction)
         session = link.session
@@ -551,7 +551,9 @@ class BulkFollower:
         batch, ordinal = r[i * STRIDE + BATCH], int(r[i * STRIDE + MSG]) + 1
         record.batch = int(self._batches[batch, engine.ORDINAL_OF])
         where = self.follower.where(self._block.capture, int(self._block.frame[k]), int(self._block.time[k]))
-        framing = "lowlatency" if self._flows[self._batches[batch, engine.FLOW_OF], engine.BARE] else "plain"
+        framing = "compressed" if self._batches[batch, engine.COMPRESSED_OF] else "plain"
+        if self._flows[self._batches[batch, engine.FLOW_OF], engine.BARE]:
+            framing = "lowlatency"
         made = self.follower.reassembled(source, steady.direction, record, where, ordinal, framing)
         if made:
             i += 1
@@ -569,6 +571,6 @@ def _is_regular(stream: StreamLink) -> bool:
         framing = stream.link.framing(direction)
         prefix = PREFIX[framing]
         size = int.from_bytes(tape.data[:prefix], "little") if len(tape.data) >= prefix else 0
-        if framing == "compressed" or size > MAX_UNIT:
+        if size > MAX_UNIT:
             return False
     return True
