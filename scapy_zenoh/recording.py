@@ -100,11 +100,15 @@ class Recording:
 
         blocks = self.reader = PacketBlocks(_files(self._sources), compilation.BLOCK)
         bulk = BulkFollower(self.follower, columns, payload)
-        for block in blocks:
-            yield from bulk.feed(block)
-            compilation.mark_ready()
-            if self._progress is not None:
-                self._progress(blocks.bytes_read, blocks.total_bytes)
+        try:
+            for block in blocks:
+                yield from bulk.feed(block)
+                compilation.mark_ready()
+                if self._progress is not None:
+                    self._progress(blocks.bytes_read, blocks.total_bytes)
+        except CaptureError:
+            bulk.stop()
+            raise
         yield from bulk.finish()
 
     def _remember(self, row: Row) -> None:

@@ -62,6 +62,7 @@ class Chunk(NamedTuple):
     sport: int
     dst: str
     dport: int
+    order: int = 0  # of the packet that brought them among those of its connection
 
 
 class Closed(NamedTuple):
@@ -222,6 +223,7 @@ class _Half:
                 piece.capture,
                 gap,
                 *self.key,
+                piece.order,
             )
             taken.append((piece.order, chunk))
             self.next = piece.start + len(piece.data)
@@ -343,7 +345,8 @@ class TcpStreams:
                     if half.next > half.end:
                         half.end = half.next
                     capture, frame, time = packet[:3]
-                    chunk = Chunk(connection.link, half.direction, data, frame, time, capture, 0, *half.key)
+                    key, order = half.key, connection.packets
+                    chunk = Chunk(connection.link, half.direction, data, frame, time, capture, 0, *key, order)
                     events.append(chunk)
                 return events
             if self._is_other(connection, half, packet, events):
@@ -541,7 +544,7 @@ class TcpStreams:
         half.cuts.clear()
         half.fin = None
         chunk_of = first.payload, first.frame, first.time, first.capture, gap
-        events.append(Chunk(connection.link, half.direction, *chunk_of, *half.key))
+        events.append(Chunk(connection.link, half.direction, *chunk_of, *half.key, connection.packets - 1))
         self._data(connection, half, packet, seq, events)
 
     @staticmethod

@@ -117,8 +117,8 @@ def test_connection_from_beginning_to_end() -> None:
     back = (*HIGH, *LOW)
     assert streams.feed(syn) == [Opened(LINK + "#0", 0, syn, LOW, HIGH)]
     assert streams.feed(answer) == streams.feed(ack) == []
-    assert streams.feed(hello) == [Chunk(LINK + "#0", 0, b"hello", 4, hello.time, "a.pcap", 0, *ends)]
-    assert streams.feed(world) == [Chunk(LINK + "#0", 1, b"world", 5, world.time, "a.pcap", 0, *back)]
+    assert streams.feed(hello) == [Chunk(LINK + "#0", 0, b"hello", 4, hello.time, "a.pcap", 0, *ends, 4)]
+    assert streams.feed(world) == [Chunk(LINK + "#0", 1, b"world", 5, world.time, "a.pcap", 0, *back, 5)]
     assert streams.feed(fins[0]) == streams.feed(fins[1]) == []
     assert streams.feed(fins[2]) == [Closed(LINK + "#0", "fin", fins[2], "a.pcap", 8, fins[2].time)]
     assert streams.finish() == []

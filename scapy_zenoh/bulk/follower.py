@@ -125,10 +125,14 @@ class BulkFollower:
         yield from self._take()
         self._end()
 
-    def finish(self) -> Iterator[Piece]:
-        """The recording is over; the rows that were waiting for more."""
+    def stop(self) -> None:
+        """No more blocks will come: what is remembered is now that of ``follow``."""
         for flow in list(self._steady):
             self._hand_back(flow)
+
+    def finish(self) -> Iterator[Piece]:
+        """The recording is over; the rows that were waiting for more."""
+        self.stop()
         self._add_singles(self.follower.finish())
         yield from self._take()
 
@@ -259,10 +263,11 @@ class BulkFollower:
     def _pieces(self, flow: int, size: int) -> list[tuple[int, Where]]:
         """Who brought the newest ``size`` bytes of a flow: how many of them, and the packet."""
         block, k = self._block, int(self._flows[flow, engine.LAST_DATA])
+        order = self._steady[flow].connection.packets  # before all of them, which are in order
         found: list[tuple[int, Where]] = []
         while size and k >= 0:
             some = min(size, int(block.size[k]))
-            found.append((some, self.follower.where(block.capture, int(block.frame[k]), int(block.time[k]))))
+            found.append((some, Where(order, block.capture, int(block.frame[k]), int(block.time[k]))))
             size, k = size - some, int(self._before[k])
         for some, where in reversed(self._steady[flow].pieces):
             if size:
@@ -550,7 +555,7 @@ class BulkFollower:
         source, r = steady.source, self._rows
         batch, ordinal = r[i * STRIDE + BATCH], int(r[i * STRIDE + MSG]) + 1
         record.batch = int(self._batches[batch, engine.ORDINAL_OF])
-        where = self.follower.where(self._block.capture, int(self._block.frame[k]), int(self._block.time[k]))
+        where = Where(0, self._block.capture, int(self._block.frame[k]), int(self._block.time[k]))
         framing = "compressed" if self._batches[batch, engine.COMPRESSED_OF] else "plain"
         if self._flows[self._batches[batch, engine.FLOW_OF], engine.BARE]:
             framing = "lowlatency"

@@ -87,18 +87,19 @@ class Follower:
         self.streams = TcpStreams()
         self._tcp: dict[str, StreamLink] = {}
         self._udp: dict[tuple[End, End], DatagramLink] = {}
-        self._files: dict[str, int] = {}
+        self._fed = 0
         self._rows: list[Row] = []
 
     def feed(self, packet: Packet) -> list[Row]:
         """The rows that a packet completes."""
+        self._fed += 1
         if packet.proto == "udp":
-            self._datagram(packet, self._where(packet))
+            self._datagram(packet, _where(packet, self._fed))
         else:
             self._events(self.streams.feed(packet))
             if self._decryptor is not None:
                 for plain in self._decryptor.at(packet.capture, packet.frame):
-                    self._decrypted(plain, self._where(packet))
+                    self._decrypted(plain, _where(packet, self._fed))
         return self._take()
 
     def finish(self) -> list[Row]:
@@ -110,14 +111,6 @@ class Follower:
             link.finish()
         self.tracker.finish()
         return self._take()
-
-    def _where(self, seen: Packet | Chunk) -> Where:
-        return self.where(seen.capture, seen.frame, seen.time)
-
-    def where(self, capture: str, frame: int, time: int) -> Where:
-        """A packet of the recording."""
-        file = self._files.setdefault(capture, len(self._files))
-        return Where(file << 40 | frame, capture, frame, time)
 
     def _take(self) -> list[Row]:
         rows, self._rows = self._rows, []
@@ -188,7 +181,7 @@ class Follower:
                 case Opened():
                     self._tcp[event.link] = StreamLink(self, event)
                 case Chunk():
-                    self._tcp[event.link].feed(event, self._where(event))
+                    self._tcp[event.link].feed(event, _where(event, event.order))
                 case Closed():
                     stream = self._tcp.pop(event.link, None)
                     if stream is not None:
@@ -214,6 +207,10 @@ class Follower:
                 self._udp = {key: known for key, known in self._udp.items() if known.link is not None}
             link = self._udp[ends] = DatagramLink(self, Ends(*ends), _is_multicast(packet.dst))
         link.feed(packet, 0 if (packet.src, packet.sport) == ends[0] else 1, where)
+
+
+def _where(seen: Packet | Chunk, order: int) -> Where:
+    return Where(order, seen.capture, seen.frame, seen.time)
 
 
 def _ends(packet: Packet) -> tuple[End, End]:

@@ -168,8 +168,9 @@ class StreamLink(MessageSource):
             self.follower.opaque.pop(self.inside.name, None)
         direction = 0 if plain.src == self.ends.low else 1
         chunk = Chunk(
-            self.inside.name, direction, plain.data, where.frame, where.time, where.capture, 0, *plain.src, *plain.dst
-        )
+            self.inside.name, direction, plain.data, where.frame, where.time, where.capture, 0, *plain.src, *plain.dst,
+            where.order,
+        )  # fmt: skip
         self.inside.feed(chunk, where)
 
     # -- WebSocket --

@@ -17,7 +17,7 @@ def end_text(end: End) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The packet that brought some bytes; ``order`` grows from packet to packet, over all files."""
+    """The packet that brought some bytes; ``order`` grows from packet to packet of a connection, over all files."""
 
     order: int
     capture: str
@@ -59,7 +59,7 @@ class Tape:
         """The latest packet among those that brought the next ``size`` bytes."""
         latest: Where | None = None
         for end, where in self.marks:
-            if latest is None or where.order > latest.order:
+            if latest is None or where.order >= latest.order:
                 latest = where
             if end >= self.start + size:
                 break
@@ -71,7 +71,7 @@ class Tape:
         taken = bytes(self.data[:size])
         del self.data[:size]
         self.start += size
-        while len(self.marks) > 1 and self.marks[0][0] <= self.start:
+        while self.marks and self.marks[0][0] <= self.start:
             self.marks.popleft()
         return taken
 
