@@ -7,8 +7,10 @@ plausible batches is read, and only several good ones count as proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Any
 
 from scapy_zenoh.codec import PREFIX, Batch, Codec
@@ -54,6 +56,10 @@ def _plausible_header(byte: int) -> bool:
     return kind in (1, 2, 6, 7)
 
 
+def _plausible_bare(byte: int) -> bool:
+    return byte & 0x1F >= 0x19 or byte in (0x03, 0x04, 0x23)
+
+
 def plausible(data: Any, pos: int, framing: str) -> bool | None:
     """Whether a batch may begin at ``pos``; None when too little is there to tell."""
     size = size_at(data, pos, framing)
@@ -65,7 +71,7 @@ def plausible(data: Any, pos: int, framing: str) -> bool | None:
             return False
         if start >= len(data):
             return None
-        return data[start] & 0x1F >= 0x19 or data[start] in (0x03, 0x04, 0x23)
+        return _plausible_bare(data[start])
     if size == 2:
         return framing == "plain"  # an empty batch
     if framing == "compressed":
@@ -179,10 +185,28 @@ def find(
     codec: Codec, data: bytes, framings: tuple[str, ...], fits: Fits, enough: int, final: bool = False
 ) -> tuple[int, str] | None:
     """The first position from which batches can be followed, and their framing. ``final``: no more bytes will come."""
-    for pos in range(len(data)):
-        for framing in framings:
-            empty = size_at(data, pos, framing) == PREFIX[framing]  # proves nothing: zeros would be many of them
-            if not empty and plausible(data, pos, framing) and follow(data, pos, framing):
-                if proof(codec, data, pos, framing, fits, enough, final):
-                    return pos, framing
+    for pos, number in merge(*(_candidates(data, framing, number) for number, framing in enumerate(framings))):
+        framing = framings[number]
+        empty = size_at(data, pos, framing) == PREFIX[framing]  # proves nothing: zeros would be many of them
+        if not empty and plausible(data, pos, framing) and follow(data, pos, framing):
+            if proof(codec, data, pos, framing, fits, enough, final):
+                return pos, framing
     return None
+
+
+def _candidates(data: bytes, framing: str, number: int) -> Iterator[tuple[int, int]]:
+    """Positions whose first bytes a batch may have: a fifth of all, found without Python looking at each."""
+    return ((match.start(), number) for match in _BEGINNINGS[framing].finditer(data))
+
+
+def _one_of(headers: Iterable[int]) -> bytes:
+    return b"[" + re.escape(bytes(headers)) + b"]"
+
+
+_HEADER = _one_of(byte for byte in range(256) if _plausible_header(byte))
+_BARE = _one_of(byte for byte in range(256) if _plausible_bare(byte))
+_BEGINNINGS = {
+    "plain": re.compile(b"(?s)(?=.." + _HEADER + b")"),
+    "compressed": re.compile(b"(?s)(?=..(?:\x01.|\x00" + _HEADER + b"))"),
+    "lowlatency": re.compile(b"(?s)(?=..[\x00-\x02]\x00" + _BARE + b")"),  # no unit is larger than MAX_UNIT
+}
