@@ -23,7 +23,7 @@ quick: .venv/.dev
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find scapy_zenoh lua_bridge tests -name __pycache__ -prune -exec rm -rf {} +
+	find scapy_zenoh lua_bridge tests benchmarks samples -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.run .venv/.dev: pyproject.toml .ci/setup
 	@.ci/setup $(@:.venv/.%=%)
