@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -114,3 +115,45 @@ def values_of(array: Any) -> list[Any]:
         there = array.is_valid().to_numpy(zero_copy_only=False).tolist()
         values = [value if valid else None for value, valid in zip(values, there, strict=True)]
     return values
+
+
+# --- as JSON -------------------------------------------------------------------------------------
+
+
+def json_lines(batch: Any) -> Iterator[str]:
+    """The rows of a record batch as ``rows.to_json`` writes them: what a column always says is written once."""
+    fixed, varying = [], []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        texts = _json_values(array)
+        if isinstance(texts, str):
+            fixed.append(f"{json.dumps(name)}:{texts}".replace("%", "%%"))
+        else:
+            fixed.append(f"{json.dumps(name)}:%s")
+            varying.append(texts)
+    template = "{" + ",".join(fixed) + "}"
+    if not varying:
+        return iter([template % ()] * batch.num_rows)
+    return (template % values for values in zip(*varying, strict=True))
+
+
+def _json_values(array: Any) -> str | list[Any]:
+    """The values of a column as JSON, or the one that all rows have."""
+    if array.null_count == len(array):
+        return "null"
+    if pa.types.is_dictionary(array.type):
+        texts = [*(json.dumps(text) for text in array.dictionary.to_pylist()), "null"]
+        codes = array.indices.fill_null(-1).to_numpy()
+        if (codes == codes[0]).all():
+            return texts[codes[0]]
+        return [texts[code] for code in codes.tolist()]
+    values = values_of(array)
+    if pa.types.is_boolean(array.type):
+        return [_JSON_FLAGS[value] for value in values]
+    if pa.types.is_binary(array.type):
+        return ["null" if value is None else f'"{value.hex()}"' for value in values]
+    if pa.types.is_list(array.type):
+        return [json.dumps(value, separators=(",", ":")) for value in values]
+    return ["null" if value is None else value for value in values] if array.null_count else values
+
+
+_JSON_FLAGS = {None: "null", False: "false", True: "true"}

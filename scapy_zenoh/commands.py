@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from scapy_zenoh import compilation
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.keyexpr import canonize, intersects
 from scapy_zenoh.piece import Check
 from scapy_zenoh.recording import Recording
-from scapy_zenoh.rows import to_json
 from scapy_zenoh.story import line, overview
 
 
@@ -55,11 +55,13 @@ def dissect(args: argparse.Namespace) -> int:
                 continue
             if start is None:
                 start = next(piece.rows())["time"]
-            for row in piece.only(checks).rows():
-                if args.json:
-                    print(to_json(row))
-                else:
-                    print(line(row, start or 0, colour).encode("utf-8", "replace").decode())
+            wanted = piece.only(checks)
+            if args.json:
+                lines = wanted.json_lines()
+            else:
+                lines = (line(row, start or 0, colour).encode("utf-8", "replace").decode() for row in wanted.rows())
+            for text in lines:
+                print(text)
     return 0
 
 
@@ -77,7 +79,10 @@ def summary(args: argparse.Namespace) -> int:
 
 
 def _recording(args: argparse.Namespace) -> Recording:
-    return Recording(args.captures, args.port, args.keylog, progress=_progress())
+    recording = Recording(args.captures, args.port, args.keylog, progress=_progress())
+    if recording.compiled and not compilation.is_ready() and sys.stderr.isatty():
+        print("Compiling the decoder for large captures, which takes a minute once.", file=sys.stderr)
+    return recording
 
 
 def _port(text: str) -> int:

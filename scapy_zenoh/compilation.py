@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ENOUGH_READY = 4 << 20  # bytes of captures from which loading pays
-ENOUGH_COLD = 96 << 20  # and from which compiling does
+ENOUGH_COLD = 32 << 20  # and from which compiling does, at the latest with the next capture
 BLOCK = 2 << 20  # bytes of a capture that are gone through at once: they fit into the cache of a core
 
 _PACKAGE = Path(__file__).parent

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
-from scapy_zenoh.rows import Row
+from scapy_zenoh.rows import Row, to_json
+
+T = TypeVar("T")
 
 
 class Check(NamedTuple):
@@ -33,16 +36,27 @@ class Piece:
     def rows(self) -> Iterator[Row]:
         """All rows."""
         if self.columns is None:
-            yield from (row for _, row in self.singles)
-            return
+            return (row for _, row in self.singles)
         from scapy_zenoh import arrow
 
-        others, taken = arrow.rows_of(self.columns), 0
-        for number, row in self.singles:
-            for _ in range(number - taken):
-                yield next(others)
+        return self._mixed(arrow.rows_of(self.columns), self.singles)
+
+    def json_lines(self) -> Iterator[str]:
+        """All rows, a line of JSON each."""
+        singles = ((number, to_json(row)) for number, row in self.singles)
+        if self.columns is None:
+            return (text for _, text in singles)
+        from scapy_zenoh import arrow
+
+        return self._mixed(arrow.json_lines(self.columns), singles)
+
+    @staticmethod
+    def _mixed(others: Iterator[T], singles: Iterable[tuple[int, T]]) -> Iterator[T]:
+        taken = 0
+        for number, single in singles:
+            yield from islice(others, number - taken)
             taken = number
-            yield row
+            yield single
         yield from others
 
     def batch(self) -> Any:

@@ -44,6 +44,7 @@ from scapy_zenoh.synthetic.recorder import (
 from scapy_zenoh.synthetic.sender import Counts, Sender
 from scapy_zenoh.synthetic.shape import QUESTION_PAYLOAD, SN_BITS, Shape
 from scapy_zenoh.synthetic.truth import (
+    NOTHING,
     SAMPLES_PER_NODE,
     TruthFile,
     described,
@@ -214,6 +215,7 @@ class Traffic:
             up.declare(wire.declare_queryable(QUERYABLE, *everything(QUESTIONS), True, True))
         self._emit(UP, publisher.subscribers)
         for subscriber in publisher.subscribers:
+            self._tell_prefixes(subscriber, {} if text else prefixes)
             told = f'"op": "declare_subscriber", "id": "s1", "key": "{prefixes[PREFIX]}/**"'
             self._event(subscriber.name, told)
             told = f'"op": "declare_queryable", "id": "q1", "key": "{prefixes[QUESTIONS]}/**", "complete": true'
@@ -221,10 +223,15 @@ class Traffic:
         interest = wire.interest_in_subscribers(INTEREST, *everything(PREFIX))
         publisher.up.lane(wire.CONTROL).add(interest, at_once=True)
         self._emit(UP, [publisher])
+        self._tell_prefixes(publisher, {} if text else prefixes)
         answer = wire.declare_subscriber(SUBSCRIBER, *everything(PREFIX), text)  # by the id of the one who asked
         publisher.down.declare(answer, INTEREST)
         publisher.down.declare(wire.FINAL_DECLARATION, INTEREST)
         self._emit(DOWN, [publisher])
+
+    def _tell_prefixes(self, client: Client, prefixes: dict[int, str]) -> None:
+        for number, prefix in prefixes.items():
+            self._event(client.name, f'"op": "declare_keyexpr", "id": "k{number}", "key": "{prefix}"')
 
     def _close(self, client: Client) -> None:
         up, down = client.ways
@@ -277,11 +284,12 @@ class Traffic:
         while left > 0:
             busy = [self.publishers[(turn + i) % len(self.publishers)] for i in range(at_once)]
             turn = (turn + at_once) % len(self.publishers)
-            base, done = recorder.now, 0
+            base, longest = recorder.now, 0
             for i, publisher in enumerate(busy):
-                done += self._burst(publisher, min(burst, left - done), base + i * interval, at_once * interval)
-            left -= done
-            recorder.now = base + done * interval
+                done = self._burst(publisher, min(burst, left), base + i * interval, at_once * interval)
+                left -= done
+                longest = max(longest, done)
+            recorder.now = base + longest * at_once * interval  # nothing is on the wire before it happens
             subscribers = [s for p in busy for s in p.subscribers]
             steps: list[tuple[int, Sequence[Client]]]
             steps = [(UP, busy), (DOWN, subscribers), (UP, subscribers), (DOWN, busy)]
@@ -380,9 +388,8 @@ class Traffic:
             for delivery in flow.deliveries:
                 delivery.received.add(payload)
                 if delivery.subscriber.samples < SAMPLES_PER_NODE:
-                    told = '"DELETE"' if payload is None else f'"PUT"{enc.told}'
-                    told = f'{attached}, {flow.qos.told}, "kind": {told}'
-                    told = told if payload is None else f', "payload": {described(payload)}{told}'
+                    kind, content = ("DELETE", NOTHING) if payload is None else ("PUT", described(payload) + enc.told)
+                    told = f', "payload": {content}{attached}, {flow.qos.told}, "kind": "{kind}"'
                     self._tell_sample(publisher, delivery.subscriber, flow, told, ntp)
 
     def _stamps(self, times: Sequence[int], zid: bytes) -> tuple[list[int], list[bytes]]:
@@ -534,7 +541,7 @@ class Traffic:
             told = f'{{"kind": "PUT", {content}, {qos.told}, {by}}}'
         else:
             content = f'"key": {key}{stamped}'
-            told = f'{{"kind": "DELETE", {content}, {qos.told}, {by}}}'
+            told = f'{{"kind": "DELETE", {content}, "payload": {NOTHING}, {qos.told}, {by}}}'
         self._later[2].append(f'"node": "{subscriber.name}", "op": "{op}", "qable": "q1", {content}')
         return answer, told
 

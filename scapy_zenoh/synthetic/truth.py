@@ -28,6 +28,10 @@ def described(payload: bytes) -> str:
     return f'{{"len": {size}, "sha256": "{sha256(payload).hexdigest()}", "hex": "{payload.hex()}"}}'
 
 
+#: The payload and encoding of a deletion, as those who receive it tell them.
+NOTHING = f'{described(b"")}, "encoding": "zenoh/bytes"'
+
+
 class Received:
     """What one subscriber got on one key."""
 
