@@ -203,7 +203,7 @@ def _stream(data: Any, p: int, e: int, F: Any, f: int, spill: Any, r: Any, B: An
         waiting = F[f, WAITING]
         if waiting == 0 and e - p >= prefix:
             total = _size_at(data, p, bare)
-            if total <= e - p:
+            if total <= min(e - p, MAX_UNIT):
                 if not _take(data, p, total, 0, F, f, spill, r, B, s, k, prefix):
                     return _irregular(s, p, total, 0, p + total)
                 p += total

@@ -7,8 +7,9 @@ as soon as it can. Packets are taken in their order throughout, so both ways see
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,7 @@ from scapy_zenoh.follow.tape import Where
 from scapy_zenoh.framing import MAX_UNIT
 from scapy_zenoh.piece import Piece
 from scapy_zenoh.rows import Row
+from scapy_zenoh.session.lanes import Lane
 from scapy_zenoh.session.queries import Outcome
 from scapy_zenoh.session.record import MessageRecord
 from scapy_zenoh.session.tracker import Link, Side
@@ -40,7 +42,7 @@ ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
 SPILL = 8 << 20  # bytes of batches that lie in several packets
 
-_NEVER = np.iinfo(np.int64).max
+_NEVER, _LONG_AGO = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _COUNTERS = joining.counter_names()
 _MAPPINGS = tuple(Mapping.describe(number) for number in (0, 1))
 
@@ -54,6 +56,37 @@ class Steady:
     connection: Any = None  # of TCP: the connection and both directions
     half: Any = None
     pieces: list[tuple[int, Where]] = field(default_factory=list)  # what waited when the block began: bytes, packet
+
+
+class _Log(list[tuple[int, str | None]]):
+    """What has changed in the names of a side, which is then among ``sides``."""
+
+    def __init__(self, side: int, sides: set[int]) -> None:
+        self.side, self.sides = side, sides
+
+    def append(self, change: tuple[int, str | None]) -> None:
+        self.sides.add(self.side)
+        super().append(change)
+
+
+class _Lanes(dict[tuple[int, bool], Lane]):
+    """The lanes of a side. The engine may have their newest numbers, which come back when somebody asks."""
+
+    def __init__(self, known: dict[tuple[int, bool], Lane], bring_back: Callable[[Any], None]) -> None:
+        super().__init__(known)
+        self.bring_back = bring_back  # one lane, or all
+
+    def get(self, key: tuple[int, bool], default: Any = None) -> Any:
+        self.bring_back(key)
+        return super().get(key, default)
+
+    def items(self) -> Any:
+        self.bring_back(None)
+        return super().items()
+
+    def clear(self) -> None:
+        self.bring_back(None)
+        super().clear()
 
 
 class BulkFollower:
@@ -84,6 +117,7 @@ class BulkFollower:
         self._ends_number: dict[Ends, int] = {}
         self._sides: dict[int, int] = {}  # id of the object -> its number
         self._side_list: list[Side] = []
+        self._renamed_sides: set[int] = set()
         self._lanes = np.zeros(16 << 8, np.int8)
         self._last = np.zeros(16 << 8, np.int64)
         self._texts = Names()
@@ -138,6 +172,8 @@ class BulkFollower:
 
     def _run(self) -> int:
         block, state = self._block, self._state
+        if self._renamed_sides:
+            self._change_names(self._renamed(-1))
         lingering = self.follower.streams.lingering_since()
         state[engine.DEADLINE] = _NEVER if lingering is None else lingering + 2 * LINGER_TIME
         return engine.run(
@@ -217,6 +253,9 @@ class BulkFollower:
 
     def _add_singles(self, found: list[Row]) -> None:
         self._singles.extend((self._store.count, row) for row in found)
+        for row in found:
+            if row["kind"] in ("init_syn", "init_ack"):
+                self._hand_back_session(row["session"])
 
     def _take(self) -> Iterator[Piece]:
         """The rows so far."""
@@ -282,7 +321,6 @@ class BulkFollower:
         if packet.proto == "udp":
             source = self.follower.datagram_link(packet)
             if source is not None and source.link is not None and not source.quic:
-                self._note_names(source)
                 own = 0 if (packet.src, packet.sport) == source.ends.low else 1
                 self._start(flow, Steady(source, own), engine.DATAGRAM)
                 self._start(flow ^ 1, Steady(source, 1 - own), engine.DATAGRAM)
@@ -291,8 +329,6 @@ class BulkFollower:
         stream = None if found is None else self.follower.stream_link(found[0].link)
         if found is None or stream is None or stream.inside is not None:
             return
-        if stream.link is not None:
-            self._note_names(stream)
         mode = engine.OTHER if stream.kind in ("other", "opaque") else engine.STREAM
         if mode == engine.STREAM and not _is_regular(stream):
             return
@@ -316,7 +352,7 @@ class BulkFollower:
         row[engine.ENDS] = self._ends_of(source, direction)
         session = link.session
         own, other = (self._side(session.sides[link.side_of[d]]) for d in (direction, 1 - direction))
-        self._joined[flow] = (own, other, link.multicast, session.mask, session.qos is not False, -1)
+        self._joined[flow] = (own, other, link.multicast, session.mask, session.qos is not False, _LONG_AGO)
         if isinstance(source, StreamLink) and source.tapes[direction].data:
             tape = source.tapes[direction]
             steady.pieces = tape.pieces()
@@ -346,6 +382,12 @@ class BulkFollower:
             if steady is not None:
                 self._stop(number, steady)
                 del self._steady[number]
+
+    def _hand_back_session(self, name: str) -> None:
+        """Give all links of a session back: a node may have told another id."""
+        for flow, steady in list(self._steady.items()):
+            if steady.source.link is not None and steady.source.link.session.id == name:
+                self._hand_back(flow)
 
     def _stop(self, flow: int, steady: Steady) -> None:
         row, source, direction = self._flows[flow], steady.source, steady.direction
@@ -393,7 +435,7 @@ class BulkFollower:
                 session.queries_done[outcome.value] += int(counts[joining.OUTCOMES + number])
         counts[:] = 0
         last = int(self._joined[flow, joining.LAST_MESSAGE])
-        if last >= 0 and (session.last is None or last > session.last):
+        if last != _LONG_AGO and (session.last is None or last > session.last):
             session.last = last
 
     def _return_lanes(self, side: int) -> None:
@@ -401,6 +443,13 @@ class BulkFollower:
         first = 16 * side
         for lane in np.flatnonzero(self._lanes[first : first + 16] == joining.REGULAR).tolist():
             self._return_lane(first + lane)
+
+    def _bring_back(self, side: int, key: tuple[int, bool] | None) -> None:
+        """Somebody asks the session for a lane of a side, or all."""
+        if key is None:
+            self._return_lanes(side)
+        elif self._lanes[lane := 16 * side + 2 * key[0] + key[1]] == joining.REGULAR:
+            self._return_lane(lane)
 
     def _return_lane(self, lane: int) -> None:
         self._side_list[lane >> 4].lanes[lane >> 1 & 7, bool(lane & 1)].last = int(self._last[lane])
@@ -426,29 +475,25 @@ class BulkFollower:
         self._side_list.append(side)
         if 16 * (number + 1) > len(self._lanes):
             self._lanes, self._last = (np.concatenate([a, np.zeros_like(a)]) for a in (self._lanes, self._last))
-        side.keys.log = list(side.keys.names.items())
-        self._change_names(self._renamed(number, -1))
+        side.keys.log = _Log(number, self._renamed_sides)
+        for change in side.keys.names.items():
+            side.keys.log.append(change)
         side.queries = self._queries.adopt(number, side.queries)
+        side.lanes = _Lanes(side.lanes, partial(self._bring_back, number))
         return number
 
-    def _renamed(self, side: int, row: int) -> list[tuple[int, int, int]]:
-        """What has changed in the names of a side: at this row, side and number, the name."""
-        log = self._side_list[side].keys.log
-        if not log:
-            return []
-        changes = [(row, side << 16 | number, self._number_of(name)) for number, name in log]
-        log.clear()
+    def _renamed(self, row: int) -> list[tuple[int, int, int]]:
+        """What has changed in the names of all sides: at this row, side and number, the name."""
+        changes: list[tuple[int, int, int]] = []
+        for side in self._renamed_sides:
+            log = self._side_list[side].keys.log or []
+            changes += [(row, side << 16 | number, self._number_of(name)) for number, name in log]
+            log.clear()
+        self._renamed_sides.clear()
         return changes
 
     def _number_of(self, name: str | None) -> int:
         return -1 if name is None else self._texts.number(name)
-
-    def _note_names(self, source: StreamLink | DatagramLink) -> None:
-        """``follow`` may have changed names of the session."""
-        assert source.link is not None
-        for side in source.link.session.sides:
-            if id(side) in self._sides:
-                self._change_names(self._renamed(self._sides[id(side)], -1))
 
     def _change_names(self, changes: list[tuple[int, int, int]]) -> None:
         if changes:
@@ -475,19 +520,25 @@ class BulkFollower:
         """Let the session see what may change it, give all rows their names, and store them."""
         r, batches, asked, store = self._rows, self._batches, self._queries, self._store
         asked.reserve(count)
-        found, turned, present = joining.survey(
-            r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, asked.keys, asked.states,
-            asked.sides, asked.done, asked.limit, count, self._listed, self._turned,
-        )  # fmt: skip
         changes: list[tuple[int, int, int]] = []
-        if found:
-            lanes = self._turned[:turned].tolist()
-            for lane in lanes:
-                if lane < 0:
-                    self._return_lane(-1 - lane)
-            self._tell_session(self._listed[:found], changes)
-            for lane in lanes:
-                self._take_lane(lane if lane >= 0 else -1 - lane)
+        done = present = 0
+        while done < count:
+            found, turned, seen, done = joining.survey(
+                r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, asked.keys,
+                asked.states, asked.sides, asked.done, asked.limit, done, count, self._listed, self._turned,
+            )  # fmt: skip
+            present |= seen
+            if found:
+                lanes = self._turned[:turned].tolist()
+                for lane in lanes:
+                    if lane < 0:
+                        self._return_lane(-1 - lane)
+                keys = asked.keys
+                self._tell_session(self._listed[:found], changes)
+                if asked.keys is not keys:  # a message that was put together took of the room
+                    asked.reserve(count - done)
+                for lane in lanes:
+                    self._take_lane(lane if lane >= 0 else -1 - lane)
         self.follower.accounting.messages += count
         self._room_for_names(len(changes))
         table = np.array(changes, np.int64).reshape(-1, 3)
@@ -542,6 +593,7 @@ class BulkFollower:
                 tracker.message(link, direction, record, int(block.time[packets[n]]))
                 if kind == joining.FRAGMENT:
                     self._put_together(i, steady, packets[n], record)
+                    changes += self._renamed(i)
 
     def _listener(self, flow: int) -> tuple[Steady, Link, int, int, list[tuple[int, str | None]]]:
         """Who hears a flow: its link and direction, and the number of the sending side with the log of its names."""

@@ -74,19 +74,20 @@ def survey(
     query_sides: Any,
     query_done: Any,
     most_queries: int,
+    begin: int,
     count: int,
     listed: Any,
     turned: Any,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Count rows and follow their numbers; returns how many are listed for the session, oldest first.
 
-    And how many lanes were turned over to it (one whose newest number was here as -1 - lane), and the slots
-    that any row has.
+    And how many lanes were turned over to it (one whose newest number was here as -1 - lane), the slots that
+    any row has, and how far it came: behind a FRAGMENT the session goes first, which may put a message together.
     """
     found = 0
     over = 0
     present = 0
-    for i in range(count):
+    for i in range(begin, count):
         o = i * STRIDE
         present |= r[o + PRESENT]
         m = r[o + BATCH]
@@ -107,6 +108,8 @@ def survey(
                     lanes[lane] = LISTED
                 listed[found] = i
                 found += 1
+                if kind == FRAGMENT:
+                    return found, over, present, i + 1
                 continue
         elif kind == DECLARE:
             listed[found] = i
@@ -128,7 +131,7 @@ def survey(
         now = time[B[m, PACKET_OF]]
         if now > J[f, LAST_MESSAGE]:
             J[f, LAST_MESSAGE] = now
-    return found, over, present
+    return found, over, present, count
 
 
 # --- names ---------------------------------------------------------------------------------------
