@@ -144,7 +144,7 @@ def _json_values(array: Any) -> str | list[Any]:
         texts = [*(json.dumps(text) for text in array.dictionary.to_pylist()), "null"]
         codes = array.indices.fill_null(-1).to_numpy()
         if (codes == codes[0]).all():
-            return texts[codes[0]]
+            return str(texts[codes[0]])
         return [texts[code] for code in codes.tolist()]
     values = values_of(array)
     if pa.types.is_boolean(array.type):

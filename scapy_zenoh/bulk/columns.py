@@ -71,6 +71,11 @@ class Names:
         self.starts = np.zeros(1 << 8, np.int64)
         self._numbers = {"": 0}
 
+    @property
+    def size(self) -> int:
+        """How many bytes there are; a name counts for some more."""
+        return int(self.starts[len(self._numbers)]) + 64 * len(self._numbers)
+
     def number(self, name: str) -> int:
         """The number of a name."""
         number = self._numbers.get(name)

@@ -40,6 +40,8 @@ from scapy_zenoh.streams import LINGER_TIME
 RUN = 1 << 11  # rows that are read at once: what is done with them finds them in the cache of a core
 ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
+MOST_FLOWS = 1 << 16  # directions of connections and conversations that have a number
+MOST_NAMES = 1 << 26  # bytes of names that have a number
 SPILL = 8 << 20  # bytes of batches that lie in several packets
 
 _NEVER, _LONG_AGO = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -182,6 +184,10 @@ class BulkFollower:
         )  # fmt: skip
 
     def _begin(self, block: PacketBlock) -> None:
+        if self._known > MOST_FLOWS:
+            self._forget_flows()
+        if self._texts.size > MOST_NAMES:
+            self._forget_names()
         self._block = block
         if not self._files or self._files[-1] != block.capture:
             self._files.append(block.capture)
@@ -206,6 +212,21 @@ class BulkFollower:
                 np.concatenate([table, np.zeros_like(table)]) for table in (self._flows, self._joined, self._counts)
             )
         self._flows[: self._known, engine.LAST_DATA] = -1
+
+    def _forget_flows(self) -> None:
+        """Begin anew with the numbers of flows; those that are still in use get new ones."""
+        for flow in list(self._steady):
+            self._hand_back(flow)
+        self._flow_table = np.full((1 << 10, 6), -1, np.int64)
+        self._known = 0
+        self._flows[:] = 0
+
+    def _forget_names(self) -> None:
+        """Begin anew with the numbers of names; those that are still declared get new ones."""
+        self._texts = Names()
+        self._keys, self._values, self._keys_used = np.full(1 << 10, -1, np.int64), np.zeros(1 << 10, np.int64), 0
+        for number, side in enumerate(self._side_list):
+            self._note_all_names(number, side)
 
     def _end(self) -> None:
         """The block goes: keep who brought what still waits."""
@@ -475,12 +496,15 @@ class BulkFollower:
         self._side_list.append(side)
         if 16 * (number + 1) > len(self._lanes):
             self._lanes, self._last = (np.concatenate([a, np.zeros_like(a)]) for a in (self._lanes, self._last))
-        side.keys.log = _Log(number, self._renamed_sides)
-        for change in side.keys.names.items():
-            side.keys.log.append(change)
+        self._note_all_names(number, side)
         side.queries = self._queries.adopt(number, side.queries)
         side.lanes = _Lanes(side.lanes, partial(self._bring_back, number))
         return number
+
+    def _note_all_names(self, number: int, side: Side) -> None:
+        side.keys.log = _Log(number, self._renamed_sides)
+        for change in side.keys.names.items():
+            side.keys.log.append(change)
 
     def _renamed(self, row: int) -> list[tuple[int, int, int]]:
         """What has changed in the names of all sides: at this row, side and number, the name."""
