@@ -120,7 +120,7 @@ class Links:
         self._store = Store(ENOUGH + RUN + engine.RESERVE)
         self._arrange(_batches(capture))
         kept, at = [], 0
-        while at < len(self.batches):  # one by one, without handshakes
+        while at < len(self.batches):  # one by one, without those of which a message is not compiled
             at, count, _ = read(self._data, self._begins, self._ends, at, self._r, 1)
             if count > 0:
                 kept.append(self.batches[at - 1])
@@ -293,7 +293,7 @@ def subjects(shape: Shape, messages: int, folder: Path, tshark: str) -> list[Sub
     if reader.messages() != fewer:
         sys.exit(f"tshark printed {reader.messages():,} messages where there are {fewer:,}")
     size, kept = capture.stat().st_size / 1e6, len(links.batches)
-    print(f"  {count:,} messages in {size:.1f} MB, {kept:,} batches; {links.left_out} of handshakes left out")
+    print(f"  {count:,} messages in {size:.1f} MB, {kept:,} batches; {links.left_out} with a handshake or so left out")
     return [
         Subject(COLUMNS, read_by_links, lambda: timed(links.to_columns, read_by_links)),
         Subject(ROWS, count, lambda: timed(lambda: to_rows(capture), count)),
