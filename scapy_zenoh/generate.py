@@ -77,6 +77,8 @@ def _head(shape: Shape, capture: Path, traffic: Traffic) -> dict[str, Any]:
     notes = []
     if shape.events is not None:
         notes.append(f"events tells the first {shape.events} operations, received counts all")
+    if shape.qos and len(set(shape.priorities)) > 1:
+        notes.append("samples of a key are told in the order of their puts; higher priorities overtake on the wire")
     if shape.loss or shape.reorder or shape.duplicate:
         notes.append("the capture was damaged afterwards; the events are those of the undamaged run")
     limit = f"rx_samples holds at most {SAMPLES_PER_NODE} records per node; 'received' counts everything"

@@ -27,7 +27,8 @@ DECLARES = {
     "declare_queryable": "queryable",
     "declare_token": "token",
 }
-KINDS = {"Subscriber": "subscriber", "Queryable": "queryable", "LivelinessToken": "token"}
+OWNED = {**DECLARES, "declare_keyexpr": "keyexpr"}
+KINDS = {"Subscriber": "subscriber", "Queryable": "queryable", "LivelinessToken": "token", "KeyExpr": "keyexpr"}
 
 
 def short(zid: str | None) -> str:
@@ -389,12 +390,13 @@ def _declared(world: World) -> Iterator[str]:
     for e in world.of("declare_publisher", "declare_querier", "declare_liveliness_subscriber", *DECLARES):
         key = world.wire(e["node"], e["key"]).partition("*")[0].rstrip("/")
         numbered = any(seen[zid, "declare_keyexpr", key] for zid in world.zids(e["node"]))
-        if world.nodes[e["node"]]["role"] == "client" and key and not numbered:
+        made = world.nodes[e["node"]].get("implementation") == "scapy-zenoh generate"  # these declare by whole keys too
+        if world.nodes[e["node"]]["role"] == "client" and key and not numbered and not made:
             yield f"{e['node']}: declare_keyexpr {key}"
     for e in world.of("undeclare"):
         entity = world.entities[e["node"], e["id"]]
-        if e["kind"] not in KINDS or entity["op"] == "declare_liveliness_subscriber":
-            continue
+        if KINDS.get(e["kind"], "keyexpr") == "keyexpr" or entity["op"] == "declare_liveliness_subscriber":
+            continue  # nodes need not tell that a number is free again
         body = f"undeclare_{KINDS[e['kind']]}"
         if not any(seen[zid, body, world.wire(e["node"], entity["key"])] for zid in world.zids(e["node"])):
             yield f"{e['node']}: {body} {entity['key']}"
@@ -466,8 +468,8 @@ class Explainer(World):
             for zid in self.zids(e["node"]):
                 self.made[replied_as(self, e)][zid] += 1
                 self.stamps[replied_as(self, e)].append(e)
-        for e in self.of(*DECLARES, "fleet_open"):
-            what, key = DECLARES.get(e["op"], "subscriber"), e.get("key") or e.get("sub_key")
+        for e in self.of(*OWNED, "fleet_open"):
+            what, key = OWNED.get(e["op"], "subscriber"), e.get("key") or e.get("sub_key")
             for zid in {short(e["zid"])} if "zid" in e else self.zids(e["node"]):
                 self.owners[what, self.wire(e["node"], key)].add(zid)
         for e in self.events:
