@@ -63,7 +63,7 @@ class Piece:
         """All rows as one record batch; text that was not UTF-8 is replaced."""
         from scapy_zenoh import arrow
 
-        if not self.singles:
+        if not self.singles and self.columns is not None:
             return self.columns
         single = arrow.batch_of([row for _, row in self.singles])
         if self.columns is None:
