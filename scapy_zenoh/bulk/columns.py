@@ -17,6 +17,7 @@ import pyarrow as pa
 from scapy_zenoh import arrow
 from scapy_zenoh.bulk import joining
 from scapy_zenoh.bulk.engine import COMPRESSED_OF, ENDS_OF, ORDINAL_OF, PACKET_OF, SPILLED_OF
+from scapy_zenoh.bulk.names import Names
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode.records import DEFAULT_PRIORITY, LAYERS, Row, body_name, pieces_of, zid_text
@@ -61,35 +62,6 @@ class Ends:
     src_zid: str | None
     dst_zid: str | None
     lowlatency: bool
-
-
-class Names:
-    """Names by number, as bytes one after the other. 0 is the empty one."""
-
-    def __init__(self) -> None:
-        self.bytes = np.empty(1 << 12, np.uint8)
-        self.starts = np.zeros(1 << 8, np.int64)
-        self._numbers = {"": 0}
-
-    @property
-    def size(self) -> int:
-        """How many bytes there are; a name counts for some more."""
-        return int(self.starts[len(self._numbers)]) + 64 * len(self._numbers)
-
-    def number(self, name: str) -> int:
-        """The number of a name."""
-        number = self._numbers.get(name)
-        if number is None:
-            number = self._numbers[name] = len(self._numbers)
-            data = np.frombuffer(name.encode("utf-8", "replace"), np.uint8)
-            if number + 2 > len(self.starts):
-                self.starts = np.concatenate([self.starts, np.zeros_like(self.starts)])
-            start = self.starts[number]
-            end = self.starts[number + 1] = start + len(data)
-            while end > len(self.bytes):
-                self.bytes = np.concatenate([self.bytes, np.empty_like(self.bytes)])
-            self.bytes[start:end] = data
-        return number
 
 
 _SLOTS = len(SPANS) + len(NUMBERS)

@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from scapy_zenoh.bulk import engine, joining, queries
-from scapy_zenoh.bulk.columns import Columns, Ends, Names, Source, Store
+from scapy_zenoh.bulk.columns import Columns, Ends, Source, Store
+from scapy_zenoh.bulk.names import Change, NameTable
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.bulk.queries import QueryTable
 from scapy_zenoh.capture import Packet
@@ -122,10 +123,7 @@ class BulkFollower:
         self._renamed_sides: set[int] = set()
         self._lanes = np.zeros(16 << 8, np.int8)
         self._last = np.zeros(16 << 8, np.int64)
-        self._texts = Names()
-        self._keys = np.full(1 << 10, -1, np.int64)
-        self._values = np.zeros(1 << 10, np.int64)
-        self._keys_used = 0
+        self._names = NameTable()
         self._queries = QueryTable(follower.tracker.limits)
         self._singles: list[tuple[int, Row]] = []
         self._files: list[str] = []
@@ -175,7 +173,7 @@ class BulkFollower:
     def _run(self) -> int:
         block, state = self._block, self._state
         if self._renamed_sides:
-            self._change_names(self._renamed(-1))
+            self._names.apply(self._renamed(-1))
         lingering = self.follower.streams.lingering_since()
         state[engine.DEADLINE] = _NEVER if lingering is None else lingering + 2 * LINGER_TIME
         return engine.run(
@@ -186,7 +184,7 @@ class BulkFollower:
     def _begin(self, block: PacketBlock) -> None:
         if self._known > MOST_FLOWS:
             self._forget_flows()
-        if self._texts.size > MOST_NAMES:
+        if self._names.names.size > MOST_NAMES:
             self._forget_names()
         self._block = block
         if not self._files or self._files[-1] != block.capture:
@@ -223,8 +221,7 @@ class BulkFollower:
 
     def _forget_names(self) -> None:
         """Begin anew with the numbers of names; those that are still declared get new ones."""
-        self._texts = Names()
-        self._keys, self._values, self._keys_used = np.full(1 << 10, -1, np.int64), np.zeros(1 << 10, np.int64), 0
+        self._names = NameTable()
         for number, side in enumerate(self._side_list):
             self._note_all_names(number, side)
 
@@ -283,7 +280,7 @@ class BulkFollower:
         store, columns = self._store, None
         if store.count and self.columns:
             batches = self._batches[: self._state[engine.FOUND]]
-            source = Source(batches, self._block, self._spill, self._ends, self._texts, self.payload)
+            source = Source(batches, self._block, self._spill, self._ends, self._names.names, self.payload)
             columns = self._columns.batch(store, source)
         if columns is not None or self._singles:
             yield Piece(columns, self._singles)
@@ -506,37 +503,15 @@ class BulkFollower:
         for change in side.keys.names.items():
             side.keys.log.append(change)
 
-    def _renamed(self, row: int) -> list[tuple[int, int, int]]:
+    def _renamed(self, row: int) -> list[Change]:
         """What has changed in the names of all sides: at this row, side and number, the name."""
-        changes: list[tuple[int, int, int]] = []
+        changes: list[Change] = []
         for side in self._renamed_sides:
             log = self._side_list[side].keys.log or []
-            changes += [(row, side << 16 | number, self._number_of(name)) for number, name in log]
+            changes += [self._names.change(row, side, number, name) for number, name in log]
             log.clear()
         self._renamed_sides.clear()
         return changes
-
-    def _number_of(self, name: str | None) -> int:
-        return -1 if name is None else self._texts.number(name)
-
-    def _change_names(self, changes: list[tuple[int, int, int]]) -> None:
-        if changes:
-            self._room_for_names(len(changes))
-            joining.assign_names(self._keys, self._values, np.array(changes, np.int64))
-            self._keys_used += len(changes)
-
-    def _room_for_names(self, count: int) -> None:
-        """Make the table of names large enough; names that were forgotten go."""
-        if 10 * (self._keys_used + count) <= 7 * len(self._keys):
-            return
-        kept = np.flatnonzero((self._keys >= 0) & (self._values >= 0))
-        size = len(self._keys)
-        while 10 * (len(kept) + count) > 5 * size:
-            size *= 2
-        old = np.stack([np.zeros(len(kept), np.int64), self._keys[kept], self._values[kept]], axis=1)
-        self._keys, self._values = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-        joining.assign_names(self._keys, self._values, old)
-        self._keys_used = len(kept)
 
     # -- what the session knows --
 
@@ -544,7 +519,7 @@ class BulkFollower:
         """Let the session see what may change it, give all rows their names, and store them."""
         r, batches, asked, store = self._rows, self._batches, self._queries, self._store
         asked.reserve(count)
-        changes: list[tuple[int, int, int]] = []
+        changes: list[Change] = []
         done = present = 0
         while done < count:
             found, turned, seen, done = joining.survey(
@@ -564,14 +539,13 @@ class BulkFollower:
                 for lane in lanes:
                     self._take_lane(lane if lane >= 0 else -1 - lane)
         self.follower.accounting.messages += count
-        self._room_for_names(len(changes))
-        table = np.array(changes, np.int64).reshape(-1, 3)
-        joining.resolve(r, batches, self._joined, self._keys, self._values, table, count, store.names, store.count)
-        self._keys_used += len(changes)
+        names = self._names
+        table = names.table(changes)
+        joining.resolve(r, batches, self._joined, names.keys, names.values, table, count, store.names, store.count)
         if self.columns:
             store.add(r, count, present)
 
-    def _tell_session(self, listed: Any, changes: list[tuple[int, int, int]]) -> None:
+    def _tell_session(self, listed: Any, changes: list[Change]) -> None:
         """Let the session see rows, oldest first. Most are declarations, hence the care."""
         tracker, block, given, before = self.follower.tracker, self._block, self._store.keys, self._store.count
         r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
@@ -604,7 +578,7 @@ class BulkFollower:
                 mapping = _MAPPINGS[mappings[n]] if present[n] & g.HAS_MAPPING else None
                 given[before + i] = tracker.declared(link, direction, body, numbers[n], (scope, suffix, mapping))
                 if log:
-                    changes += [(i, side << 16 | number, self._number_of(name)) for number, name in log]
+                    changes += [self._names.change(i, side, number, name) for number, name in log]
                     log.clear()
                 continue
             o = i * STRIDE

@@ -14,6 +14,20 @@ LIMIT = MAX_BATCH - 64
 
 
 @part
+def _length(b: Any, p: int, e: int, size: int) -> tuple[int, int]:
+    """A length whose first four bits are ``size``, and the position behind it; -1 when it is cut off."""
+    if size == 15:
+        more = 255
+        while more == 255:
+            if p >= e:
+                return 0, -1
+            more = b[p] + 0
+            p += 1
+            size += more
+    return size, p
+
+
+@part
 def unpack(b: Any, p: int, e: int, out: Any, to: int) -> int:
     """Unpack the block ``b[p:e]`` to ``out[to:]``; returns its length, -1 when somebody else should look at it."""
     o = to
@@ -22,16 +36,8 @@ def unpack(b: Any, p: int, e: int, out: Any, to: int) -> int:
     while p < e:
         token = b[p] + 0
         p += 1
-        size = token >> 4
-        if size == 15:
-            more = 255
-            while more == 255:
-                if p >= e:
-                    return -1
-                more = b[p] + 0
-                p += 1
-                size += more
-        if size > e - p or size > end - o:
+        size, p = _length(b, p, e, token >> 4)
+        if p < 0 or size > e - p or size > end - o:
             return -1
         for i in range(size):
             out[o + i] = b[p + i]
@@ -46,17 +52,9 @@ def unpack(b: Any, p: int, e: int, out: Any, to: int) -> int:
             return -1
         back = b[p] + 0 | (b[p + 1] + 0) << 8
         p += 2
-        size = token & 15
-        if size == 15:
-            more = 255
-            while more == 255:
-                if p >= e:
-                    return -1
-                more = b[p] + 0
-                p += 1
-                size += more
+        size, p = _length(b, p, e, token & 15)
         size += 4
-        if back == 0 or back > o - to or size > end - o:
+        if p < 0 or back == 0 or back > o - to or size > end - o:
             return -1
         last_match = o
         for i in range(size):
