@@ -112,8 +112,9 @@ class Client:
         self.link, self.ways = link, (up, down)
         self.last = [0, 0]  # when each side sent something
         self.requests = [0, 0]  # the last request id of each side
-        self.extras: deque[tuple[str, int, str]] = deque()
+        self.extras: deque[tuple[Extra, bytes, int]] = deque()  # kind, id on the wire, number
         self.extra_count = 0
+        self.control = up.lane(wire.CONTROL).add
 
     @property
     def up(self) -> Sender:
@@ -285,22 +286,24 @@ def requests(expression: tuple[int, str, bool], qos: Quality) -> list[tuple[byte
     return [wire.around_id(wire.request(0, *expression, qos.byte, target, TIMEOUT_MS)) for target in (0, 1)]
 
 
-@dataclass(frozen=True)
 class Extra:
-    """A kind of declaration that comes and goes."""
+    """A kind of declaration that comes and goes: what is around its id, and how the truth file tells it."""
 
-    declare: Callable[[int, str], bytes]
-    undeclare: Callable[[int], bytes]
-    kind: str
+    __slots__ = ("after", "before", "declares", "kind", "more", "name", "op")
+
+    def __init__(self, name: str, kind: str, declaration: bytes, withdrawal: bytes, more: str = "") -> None:
+        self.name, self.kind, self.more = name, kind, more
+        self.op = f"declare_{name}"
+        self.declares = wire.declare(wire.around_id(declaration)[0])  # up to its id; the key follows that
+        before, self.after = wire.around_id(withdrawal)
+        self.before = wire.declare(before)
 
 
-EXTRA = {
-    "token": Extra(lambda n, key: wire.declare_token(n, 0, key, True), wire.undeclare_token, "LivelinessToken"),
-    "subscriber": Extra(
-        lambda n, key: wire.declare_subscriber(n, 0, key, True), wire.undeclare_subscriber, "Subscriber"
-    ),
-    "queryable": Extra(
-        lambda n, key: wire.declare_queryable(n, 0, key, True, False), wire.undeclare_queryable, "Queryable"
-    ),
-    "keyexpr": Extra(wire.declare_keyexpr, wire.undeclare_keyexpr, "KeyExpr"),
-}
+EXTRA = (
+    Extra("token", "LivelinessToken", wire.declare_token(0, 0, "x", True), wire.undeclare_token(0)),
+    Extra("subscriber", "Subscriber", wire.declare_subscriber(0, 0, "x", True), wire.undeclare_subscriber(0)),
+    Extra("queryable", "Queryable", wire.declare_queryable(0, 0, "x", True, False), wire.undeclare_queryable(0),
+          ', "complete": false'),
+    Extra("keyexpr", "KeyExpr", wire.declare_keyexpr(0, "x"), wire.undeclare_keyexpr(0)),
+)  # fmt: skip
+KEYEXPR = EXTRA[-1]

@@ -17,6 +17,7 @@ from scapy_zenoh.synthetic import wire
 from scapy_zenoh.synthetic.nodes import (
     DOWN,
     EXTRA,
+    KEYEXPR,
     PREFIX,
     QUESTIONS,
     TIMEOUT_MS,
@@ -59,7 +60,6 @@ ROUND_BYTES = 1 << 20  # of messages after which a publisher makes a pause: boun
 OFFERED_BATCH = 65_480  # what clients ask for on TCP
 
 FIRST_EXTRA = 65_000  # id of the first declaration that comes and goes
-EXTRA_KINDS = tuple(EXTRA)
 EXTRAS = 4  # entities that a client has at most beside its own
 SUBSCRIBER, QUERYABLE, INTEREST = 1, 2, 1
 ROUTER = "router"
@@ -278,6 +278,8 @@ class Traffic:
         shape, recorder = self.shape, self._recorder
         left = shape.messages
         burst = shape.per_batch * (len(set(shape.priorities)) if shape.qos else 1)
+        if shape.qos:  # declarations have a lane of their own: as many operations as it takes to fill the fuller one
+            burst = int(burst / max(1 - shape.declarations, shape.declarations / 2))
         interval = max(1, int(1e9 / shape.rate))
         at_once = min(AT_ONCE, len(self.publishers))
         turn = 0
@@ -546,27 +548,26 @@ class Traffic:
         return answer, told
 
     def _declaration(self, publisher: Publisher, t: int) -> None:
-        """Something is declared, or what was declared for the longest time goes."""
-        client: Client = publisher if self._chance() < 0.5 else publisher.subscribers[0]
+        """Something is declared, or what was declared for the longest time goes; nothing else relies on it."""
+        chance = self._chance
+        client: Client = publisher if chance() < 0.5 else publisher.subscribers[0]
         extras = client.extras
-        if len(extras) == EXTRAS or (extras and self._chance() < 0.5):
-            what, number, name = extras.popleft()
-            client.up.declare(EXTRA[what].undeclare(number))
-            told = f'"op": "undeclare", "id": "{name}", "kind": "{EXTRA[what].kind}"'
+        if len(extras) == EXTRAS or (extras and chance() < 0.5):
+            extra, number, count = extras.popleft()
+            client.control(extra.before + number + extra.after)
+            told = f'"node": "{client.name}", "op": "undeclare", "id": "x{count}", "kind": "{extra.kind}"'
         else:
-            what = EXTRA_KINDS[client.extra_count % len(EXTRA)]
-            client.extra_count += 1
-            number = FIRST_EXTRA + client.extra_count
-            if what == "keyexpr":  # these ids have 16 bits: take them again, as nodes do
-                number = FIRST_EXTRA + client.extra_count // len(EXTRA) % (EXTRAS + 1)
-            name, key = f"x{client.extra_count}", f"extra/{client.name}/{what}/{client.extra_count}"
-            client.up.declare(EXTRA[what].declare(number, key))
-            extras.append((what, number, name))
-            told = f'"op": "declare_{what}", "id": "{name}", "key": "{key}"'
-            told += ', "complete": false' if what == "queryable" else ""
-        if self._tells():
-            told = f'"node": "{client.name}", {told}'
-            if client is publisher:
-                self._events.append((t, f'  {{"t": {t}, {told}}}'))
-            else:
-                self._later[2].append(told)
+            extra = EXTRA[client.extra_count % len(EXTRA)]
+            count = client.extra_count = client.extra_count + 1
+            # ids of keys have 16 bits: take them again, as nodes do
+            number = wire.vle(FIRST_EXTRA + (count // len(EXTRA) % (EXTRAS + 1) if extra is KEYEXPR else count))
+            key = f"extra/{client.name}/{extra.name}/{count}"
+            client.control(extra.declares + number + wire.whole_key(key))
+            extras.append((extra, number, count))
+            told = f'"node": "{client.name}", "op": "{extra.op}", "id": "x{count}", "key": "{key}"{extra.more}'
+        if not self._tells():
+            return
+        if client is publisher:
+            self._events.append((t, f'  {{"t": {t}, {told}}}'))
+        else:
+            self._later[2].append(told)

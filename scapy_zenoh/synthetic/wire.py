@@ -105,6 +105,12 @@ def _qos(byte: int) -> bytes:
     return b"" if byte == DEFAULT_QOS else b"\x21" + bytes((byte,))
 
 
+def whole_key(key: str) -> bytes:
+    """A key without any id, as it follows the id of a declaration."""
+    text = key.encode()
+    return b"\x00" + vle(len(text)) + text
+
+
 def _wire_expr(scope: int, suffix: str) -> bytes:
     return vle(scope) + (counted(suffix.encode()) if suffix else b"")
 
