@@ -24,7 +24,7 @@ from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.cli import main
 from scapy_zenoh.generate import Shape, generate
 from scapy_zenoh.schema.columns import COLUMNS
-from tests.bulk.conftest import compiled  # noqa: F401: one worker compiles
+from tests.bulk.conftest import compiled  # noqa: F401  (a fixture: one worker compiles)
 from tests.conftest import captures
 from tests.test_imports import ROOT, SCAPY_IS_MISSING
 

@@ -105,13 +105,13 @@ def rough(seed: int, folder: Path) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_rough_journeys(seed: int, tmp_path: Path) -> None:
     paths = rough(seed, tmp_path)
     agree(scapy(paths), paths, CUTS[seed % len(CUTS)])
 
 
-@pytest.mark.parametrize("group", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 20))])
+@pytest.mark.parametrize("group", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 20))])
 def test_many_rough_journeys(group: int, tmp_path: Path) -> None:
     """Against plain Python, of which other tests say that it agrees with Scapy."""
     for seed in range(100 + 20 * group, 120 + 20 * group):
@@ -184,7 +184,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_made_traffic(shape: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "made.pcap"
-    generate(Shape(**{"messages": 3000, "sessions": 6, "events": 0} | shape), path)
+    generate(Shape(**{"messages": 1000, "sessions": 6, "events": 0} | shape), path)
     agree(plain([path]), [path], USUAL, Cut(1 << 16, 1000))
 
 
@@ -207,7 +207,7 @@ def check(records: list[Record], cut: Cut, folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", [Stream, Datagrams, Group])
 @given(data=st.data())
-@settings(relaxed, max_examples=40)
+@settings(relaxed, max_examples=12)
 def test_made_up_conversations(kind: Any, data: st.DataObject, folder: Path) -> None:
     check(data.draw(conversations((kind,))), data.draw(cuts), folder)
 
