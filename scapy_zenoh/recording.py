@@ -54,6 +54,8 @@ class Recording:
     def _is_worth_compiling(self) -> bool:
         if any(not isinstance(source, (str, Path)) or str(source) == "-" for source in self._sources):
             return False
+        if not all(_is_utf8(str(source)) for source in self._sources):  # which columns of text have to be
+            return False
         enough = compilation.ENOUGH_READY if compilation.is_ready() else compilation.ENOUGH_COLD
         return (self.reader.total_bytes or 0) >= enough and all(find_spec(name) for name in ("numba", "pyarrow"))
 
@@ -141,6 +143,10 @@ class Recording:
                 {"kind": f.kind, "session": f.session, "link": f.link, "detail": f.detail} for f in tracker.findings
             ],
         }
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or name == name.encode("utf-8", "replace").decode()
 
 
 def _piece(rows: list[Row], payload: bool) -> Piece:

@@ -209,6 +209,15 @@ def test_text_that_is_not_utf8_is_replaced(tmp_path: Path, way: str) -> None:
     assert [(row["key"], row["fault"]) for row in rows if row["kind"] == "push"] == [("?a", "bad_utf8"), ("b", None)]
 
 
+def test_name_of_a_file_that_is_not_utf8_is_replaced(tmp_path: Path, way: str) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.pcapng")
+    try:
+        path.write_bytes(named("s04_query").read_bytes())
+    except OSError:  # there all names are UTF-8
+        return
+    assert to_table(path).column("capture").unique().to_pylist() == ["?.pcapng"]
+
+
 # --- others -------------------------------------------------------------------------------------
 
 
