@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scapy_zenoh.bulk.packets import PacketBlocks
 
 #: Rows that leave together where they are made one by one.
-PIECE_ROWS = 10_000
+PIECE_ROWS = 1_000
 
 Source = str | Path | BinaryIO
 

@@ -79,7 +79,7 @@ SLOW, STREAM, OTHER, DATAGRAM = range(4)  # modes; of OTHER only the numbers of 
 DONE, AT_PACKET, AT_BATCH, FULL, SPILL_FULL = range(5)
 
 #: Rows there must be room for behind ENOUGH: no packet has more bytes, nor so many messages.
-RESERVE = 1 << 18
+RESERVE = 1 << 17
 #: Room that one packet may need in the spill.
 SPILL_RESERVE = 4 * MAX_UNIT
 

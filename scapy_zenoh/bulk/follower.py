@@ -169,6 +169,8 @@ class BulkFollower:
         self.stop()
         self._add_singles(self.follower.finish())
         yield from self._take()
+        for side in self._side_list:  # which know this object, with all its memory
+            side.keys.log, side.lanes = None, {}
 
     def _run(self) -> int:
         block, state = self._block, self._state
