@@ -47,9 +47,8 @@ class Recording:
         self.follower = Follower(ports, Tracker(limits), decryptor, codec)
         self.reader: CaptureReader | PacketBlocks = CaptureReader(self._sources)
         self.ladders: dict[str, list[tuple[int, str, str]]] = {}
-        if compiled is None:
-            compiled = codec is None and decryptor is None and self._is_worth_compiling()
-        self.compiled = compiled
+        possible = codec is None and decryptor is None
+        self.compiled = possible and (self._is_worth_compiling() if compiled is None else compiled)
 
     def _is_worth_compiling(self) -> bool:
         if any(not isinstance(source, (str, Path)) or str(source) == "-" for source in self._sources):
