@@ -176,6 +176,7 @@ def test_every_packet_on_every_link(linktype: int, size: int) -> None:
     assert len(said) == (0 if linktype == 105 else 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linktype", LINKTYPES)
 def test_every_cut_of_a_packet(linktype: int) -> None:
     for ip in IPS:
@@ -183,6 +184,7 @@ def test_every_cut_of_a_packet(linktype: int) -> None:
         same([pcap([record(TIME, frame, cut) for cut in range(len(frame) + 1)], linktype)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("nano", [False, True])
 def test_every_cut_of_a_pcap(order: str, nano: bool) -> None:
@@ -221,6 +223,7 @@ def pcapng(order: str) -> bytes:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["<>", "><", "<<", ">>"])
 def test_every_cut_of_a_pcapng_with_two_sections(order: str) -> None:
     """The first packet of the second section has the time of the last one before, in units of the first."""
@@ -325,6 +328,7 @@ def test_columns_have_the_types_that_compiled_code_expects() -> None:
 MANY = pcap([record(TIME + i * 1000, ethernet(ipv4(A, B, UDP, udp(i, 7447, bytes(i))))) for i in range(1200)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
 def test_compressed_files_whole_and_damaged(pack: Any) -> None:
     packed, rng = pack(MANY), random.Random(3)
@@ -377,6 +381,7 @@ def frames(draw: st.DrawFn, linktype: int) -> bytes:
     return bytes(frame)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.sampled_from(LINKTYPES), orders, st.booleans(), sizes)
 def test_random_packets_in_pcap(data: st.DataObject, linktype: int, order: str, nano: bool, size: int) -> None:
@@ -386,6 +391,7 @@ def test_random_packets_in_pcap(data: st.DataObject, linktype: int, order: str, 
     same([pcap(records, linktype, order, nano)], size)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data(), orders, sizes)
 def test_random_blocks_in_pcapng(data: st.DataObject, order: str, size: int) -> None:

@@ -11,6 +11,8 @@ from scapy_zenoh.bulk.packets import BLOCK, PacketBlocks
 from scapy_zenoh.capture import Packet
 from tests import test_capture
 
+pytestmark = pytest.mark.slow  # the same tests as for single packets, twice
+
 ELSEWHERE = {
     "test_pipe_gives_packets_while_it_is_written",  # blocks come when they are full
     "test_standard_input",

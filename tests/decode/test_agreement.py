@@ -195,6 +195,7 @@ def check(some: list[Seen]) -> None:
         assert not found, f"{seen[1]} {'sized' if seen[2] else 'unsized'} {seen[0].hex()}: {found}"
 
 
+@pytest.mark.slow
 def test_real_batches_read_in_every_framing_are_the_same() -> None:
     dice = random.Random(11)
     for seen in dice.sample(real(), min(600, len(real()))):
@@ -209,6 +210,7 @@ def test_varied_batches_are_read_the_same(seed: int) -> None:
         check([varied(dice.choice(real()), dice)])
 
 
+@pytest.mark.slow
 def test_batches_cut_at_any_byte_are_read_the_same() -> None:
     dice = random.Random(12)
     for data, framing, with_size in dice.sample(real(), min(150, len(real()))):
