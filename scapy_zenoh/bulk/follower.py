@@ -235,7 +235,7 @@ class BulkFollower:
         self._order += self._block.count
         self._move_waiting()
 
-    def _move_waiting(self, extra: int = 0) -> None:
+    def _move_waiting(self) -> None:
         """Free the spill but for the batches that still wait, and make sure that there is room."""
         flows = self._flows
         waiting = np.flatnonzero(flows[: self._known, engine.WAITING]).tolist()
@@ -245,7 +245,7 @@ class BulkFollower:
         self._state[engine.SPILLED] = 0
         for flow, data in kept:
             self._wait(flow, data)
-        self._reserve(engine.SPILL_RESERVE + extra)
+        self._reserve(engine.SPILL_RESERVE)
 
     def _reserve(self, size: int) -> None:
         """Room in the spill; what is in it stays where it is."""
