@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from scapy_zenoh.piece import Check
 from scapy_zenoh.rows import Row
-from scapy_zenoh.schema.columns import COLUMNS, Type
+from scapy_zenoh.schema.columns import COLUMNS, Column, Type
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 NUMBER = pa.decimal128(20, 0)  # 64 bits without sign
@@ -26,19 +26,21 @@ _TYPES: dict[Type, Any] = {
     "int32": pa.int32(),
     "int64": pa.int64(),
     "number": NUMBER,
+    "instant": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
 }
 
 
 @cache
-def schema() -> Any:
-    """The schema of the rows, with what each column means."""
-    return pa.schema([pa.field(c.name, _TYPES[c.type], metadata={"comment": c.about}) for c in COLUMNS])
+def schema(columns: tuple[Column, ...] = COLUMNS) -> Any:
+    """The schema of rows with these columns, with what each column means."""
+    return pa.schema([pa.field(c.name, _TYPES[c.type], metadata={"comment": c.about}) for c in columns])
 
 
-def batch_of(rows: Sequence[Row]) -> Any:
+def batch_of(rows: Sequence[Row], columns: tuple[Column, ...] = COLUMNS) -> Any:
     """A record batch of these rows."""
-    arrays = [_array([row[column.name] for row in rows], column.type) for column in COLUMNS]
-    return pa.record_batch(arrays, schema=schema())
+    arrays = [_array([row[column.name] for row in rows], column.type) for column in columns]
+    return pa.record_batch(arrays, schema=schema(columns))
 
 
 def _array(values: list[Any], kind: Type) -> Any:
@@ -63,6 +65,13 @@ def numbers(values: Any, absent: Any) -> Any:
     wide[:, 0] = values
     valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if absent.any() else None
     return pa.Array.from_buffers(NUMBER, len(values), [valid, pa.py_buffer(wide)])
+
+
+def instants(nanoseconds: Any) -> Any:
+    """A column of times in ns since 1970 as timestamps."""
+    absent = nanoseconds.is_null().to_numpy(zero_copy_only=False) if nanoseconds.null_count else None
+    values = nanoseconds.fill_null(0) if nanoseconds.null_count else nanoseconds
+    return pa.array(values.to_numpy() // 1000, pa.int64(), mask=absent).view(_TYPES["instant"])
 
 
 def merged(columns: Any, single: Any, numbers: Sequence[int]) -> Any:

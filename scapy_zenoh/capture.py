@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socket import AF_INET, AF_INET6, inet_ntop
 from struct import Struct
-from typing import BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -101,6 +101,42 @@ class Packet(NamedTuple):
     flags: int
 
 
+class Interface(NamedTuple):
+    """An interface of a pcapng section."""
+
+    linktype: int
+    snaplen: int
+    per_second: int  # ticks
+    offset: int  # ns
+
+    def time(self, ticks: int) -> int:
+        """Ns since 1970, in the range of 64 bits: more is damage, and would fit nowhere."""
+        time = ticks * 10**9 // self.per_second + self.offset
+        return time if -MAX_TIME <= time <= MAX_TIME else max(-MAX_TIME, min(time, MAX_TIME))
+
+
+class Place(NamedTuple):
+    """Between two packets of a file: where, and what a reader has to know there."""
+
+    offset: int  # in the unpacked file
+    frame: int  # number of the packet before
+    time: int  # and its time
+    unit: int  # pcap: ns per unit of the fraction; 0: pcapng
+    big: bool
+    interfaces: tuple[Interface, ...]
+
+
+class Part(NamedTuple):
+    """A part of a file, to be read by ``PacketBlocks``: from a place, or the start, to an offset, or the end."""
+
+    path: str
+    start: Place | None = None
+    end: int | None = None
+
+
+Source = str | Path | BinaryIO | Part
+
+
 class Sources:
     """What readers of captures share: the files, what is counted, and the way from a frame to TCP and UDP.
 
@@ -110,21 +146,36 @@ class Sources:
     fragments whose datagram never became whole.
     """
 
-    def __init__(self, sources: Sequence[str | Path | BinaryIO]) -> None:
+    def __init__(self, sources: Sequence[Source]) -> None:
         self.packets = 0
         self.bytes_read = 0
         self.total_bytes = _total_size(sources)
         self.unknown_linktypes: dict[int, int] = {}
+        #: Of each source that was read to its end, or to where it is damaged: the packets until then.
+        self.packets_until: list[int] = []
         self._sources = deque(sources)
         self._fragments = _Fragments()
         self._addresses: dict[bytes, str] = {}
+
+    @property
+    def ended(self) -> int:
+        """How many sources were read to their end, or to where they are damaged."""
+        return len(self.packets_until)
+
+    def memory(self) -> tuple[Any, ...]:
+        """What another reader has to know to go on behind the packets read so far; see ``remember``."""
+        return self.packets, self.unknown_linktypes, self._fragments
+
+    def remember(self, memory: tuple[Any, ...]) -> None:
+        """Go on where the reader with this memory stopped."""
+        self.packets, self.unknown_linktypes, self._fragments = memory
 
     @property
     def lost_fragments(self) -> int:
         """How many IP fragments belong to datagrams that are not whole (yet)."""
         return self._fragments.lost + self._fragments.waiting
 
-    def _each(self, read: Callable[[BinaryIO, str], Iterator[T]]) -> Iterator[T]:
+    def _each(self, read: Callable[[BinaryIO, Part], Iterator[T]]) -> Iterator[T]:
         """What ``read`` gives for each source that is left."""
         while self._sources:
             source = self._sources.popleft()
@@ -132,12 +183,14 @@ class Sources:
             try:
                 if path is None:
                     file = cast(BinaryIO, source if not isinstance(source, (str, Path)) else sys.stdin.buffer)
-                    yield from read(file, _name_of(source))
+                    yield from read(file, Part(name_of(source)))
                 else:
                     with open(path, "rb", buffering=0) as raw:
-                        yield from read(cast(BinaryIO, raw), path)
+                        yield from read(cast(BinaryIO, raw), source if isinstance(source, Part) else Part(path))
             except OSError as error:
-                raise CaptureError(f"{_name_of(source)}: {error.strerror or error}") from None
+                raise CaptureError(f"{name_of(source)}: {error.strerror or error}") from None
+            finally:
+                self.packets_until.append(self.packets)
 
     def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
         """What a file holds. A pipe gives what it has, so that packets come out while it is written."""
@@ -291,9 +344,10 @@ class CaptureReader(Sources):
     def __iter__(self) -> Iterator[Packet]:
         return self._each(self._read)
 
-    def _read(self, file: BinaryIO, name: str) -> Iterator[Packet]:
+    def _read(self, file: BinaryIO, part: Part) -> Iterator[Packet]:
         """The packets of one file."""
-        stream = _Stream(unpacked(self._chunks(file), name), name)
+        assert part[1:] == (None, None), "this reader takes whole files"
+        stream = _Stream(unpacked(self._chunks(file), part.path), part.path)
         stream.fill(0, 4)
         magic = stream.buf[:4]
         if magic == PCAPNG_MAGIC:
@@ -449,20 +503,6 @@ class _Stream(Window):
         finally:
             self.buf = b"".join(parts)
         return have >= need
-
-
-class Interface(NamedTuple):
-    """An interface of a pcapng section."""
-
-    linktype: int
-    snaplen: int
-    per_second: int  # ticks
-    offset: int  # ns
-
-    def time(self, ticks: int) -> int:
-        """Ns since 1970, in the range of 64 bits: more is damage, and would fit nowhere."""
-        time = ticks * 10**9 // self.per_second + self.offset
-        return time if -MAX_TIME <= time <= MAX_TIME else max(-MAX_TIME, min(time, MAX_TIME))
 
 
 def read_interface(body: bytes, order: str) -> Interface:
@@ -656,18 +696,22 @@ def _unzstd(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
         raise CaptureError(f"{name}: the zstd data ends too early")
 
 
-def _path_of(source: str | Path | BinaryIO) -> str | None:
+def _path_of(source: Source) -> str | None:
     """The path to open, None for standard input and file objects."""
+    if isinstance(source, Part):
+        return source.path
     return str(source) if isinstance(source, (str, Path)) and source != "-" else None
 
 
-def _name_of(source: str | Path | BinaryIO) -> str:
+def name_of(source: Source) -> str:
     """What a source is called in messages."""
+    if isinstance(source, Part):
+        return source.path
     name = source if isinstance(source, (str, Path)) else getattr(source, "name", "-")
     return str(name) if isinstance(name, (str, Path)) else "-"
 
 
-def _total_size(sources: Sequence[str | Path | BinaryIO]) -> int | None:
+def _total_size(sources: Sequence[Source]) -> int | None:
     """Bytes in all sources; None if one of them is no plain file."""
     total = 0
     for source in sources:

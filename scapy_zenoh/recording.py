@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scapy_zenoh import compilation
-from scapy_zenoh.capture import CaptureError, CaptureReader
+from scapy_zenoh.capture import CaptureError, CaptureReader, Part, Place, Source, name_of
 from scapy_zenoh.codec import Codec
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.piece import Piece
@@ -22,7 +26,19 @@ if TYPE_CHECKING:
 #: Rows that leave together where they are made one by one.
 PIECE_ROWS = 1_000
 
-Source = str | Path | BinaryIO
+#: What is added up over a recording, and told of each of its captures.
+COUNTS = (
+    "packets", "zenoh_packets", "zenoh_bytes", "decoded_bytes", "undecoded_bytes", "missing_bytes", "messages",
+    "faults", "rows",
+)  # fmt: skip
+
+
+class Checkpoint(NamedTuple):
+    """A recording between two packets: another one can go on there."""
+
+    source: int  # ordinal of the source that is being read
+    place: Place | None  # in it, None: its start
+    memory: bytes  # what is remembered
 
 
 class Recording:
@@ -30,6 +46,10 @@ class Recording:
 
     Large files go through compiled code (``compiled`` decides otherwise), small ones, pipes and those with a
     key log through plain Python; ``codec`` is the decoder of the latter. The rows are the same.
+
+    ``memory`` is that of a checkpoint: the recording goes on from there, and with the ports of that one. Unless
+    ``finish``, it may go on behind its last source. ``tolerant``: a file that cannot be read (on) does not
+    raise but is told of in ``captures()``, and the next one is read.
     """
 
     def __init__(
@@ -41,19 +61,35 @@ class Recording:
         progress: Callable[[int, int | None], None] | None = None,
         compiled: bool | None = None,
         codec: Codec | None = None,
+        memory: bytes | None = None,
+        finish: bool = True,
+        tolerant: bool = False,
     ) -> None:
         self._sources, self._progress = list(sources), progress
+        self._finish, self._tolerant = finish, tolerant
+        self._captures: list[dict[str, Any]] = []  # those that are over, with what was counted until then
+        self._noted = 0  # sources that are over
         decryptor = Decryptor(_files(sources), keylog) if keylog is not None else None
-        self.follower = Follower(ports, Tracker(limits), decryptor, codec)
+        self._reader_memory: Any = None
+        if memory is None:
+            self.follower = Follower(ports, Tracker(limits), decryptor, codec)
+        else:
+            self.follower, self._reader_memory, self._captures = pickle.loads(zlib.decompress(memory))
         self.reader: CaptureReader | PacketBlocks = CaptureReader(self._sources)
+        self._remind()
         self.ladders: dict[str, list[tuple[int, str, str]]] = {}
         possible = codec is None and decryptor is None
         self.compiled = possible and (self._is_worth_compiling() if compiled is None else compiled)
 
+    def _remind(self) -> None:
+        """Tell a new reader where an earlier recording stopped."""
+        if self._reader_memory is not None:
+            self.reader.remember(self._reader_memory)
+
     def _is_worth_compiling(self) -> bool:
-        if any(not isinstance(source, (str, Path)) or str(source) == "-" for source in self._sources):
+        if any(not isinstance(source, (str, Path, Part)) or str(source) == "-" for source in self._sources):
             return False
-        if not all(_is_utf8(str(source)) for source in self._sources):  # which columns of text have to be
+        if not all(_is_utf8(str(path)) for path in _files(self._sources)):  # which columns of text have to be
             return False
         enough = compilation.ENOUGH_READY if compilation.is_ready() else compilation.ENOUGH_COLD
         return (self.reader.total_bytes or 0) >= enough and all(find_spec(name) for name in ("numba", "pyarrow"))
@@ -70,47 +106,134 @@ class Recording:
 
     def pieces(self, columns: bool = True, payload: bool = True) -> Iterator[Piece]:
         """The rows as they come. Without ``columns`` only the accounting, and rows that are not in columns."""
-        for piece in self._compiled(columns, payload) if self.compiled else self._plain(payload):
+        for piece in self._compiled(columns, payload) if self.compiled else self._plain():
             for _, row in piece.singles:
                 self._remember(row)
+                if not payload:
+                    row["payload"] = row["attachment"] = None
             yield piece
 
-    def _plain(self, payload: bool) -> Iterator[Piece]:
-        assert isinstance(self.reader, CaptureReader)
-        live = self.reader.total_bytes is None  # a pipe: rows leave at once
-        rows: list[Row] = []
-        try:
-            for number, packet in enumerate(self.reader):
-                if self._progress is not None and number % 1000 == 0:
-                    self._progress(self.reader.bytes_read, self.reader.total_bytes)
-                rows += self.follower.feed(packet)
-                if len(rows) >= PIECE_ROWS or live and rows:
-                    yield _piece(rows, payload)
-                    rows = []
-        except CaptureError:
-            if rows:
-                yield _piece(rows, payload)
-            raise
-        rows += self.follower.finish()
-        if rows:
-            yield _piece(rows, payload)
+    def checkpoints(self, every: int) -> Iterator[Checkpoint]:
+        """Go through the recording, and stop whenever so many bytes lie behind; the last stop is its end.
 
-    def _compiled(self, columns: bool, payload: bool) -> Iterator[Piece]:
+        There are no rows, and the recording is not finished.
+        """
+        self._finish = False
+        if self.compiled:
+            cuts = _Cuts(every)
+            for _ in self._compiled(columns=False, payload=False, cuts=cuts):
+                yield from self._stops(cuts)
+            yield from self._stops(cuts)
+        else:  # which cannot begin in the middle of a file
+            for _ in self._plain():
+                pass
+        yield Checkpoint(len(self._sources), None, self.memory())
+
+    def _stops(self, cuts: _Cuts) -> Iterator[Checkpoint]:
+        yield from cuts.made
+        cuts.made.clear()
+
+    def memory(self) -> bytes:
+        """What is remembered between two packets, for a recording that goes on there."""
+        if self.follower.tracker.chains:
+            self.follower.tracker.chains = []
+        remembered = self.follower, self.reader.memory(), self._captures
+        return zlib.compress(pickle.dumps(remembered, pickle.HIGHEST_PROTOCOL), 1)
+
+    def _plain(self) -> Iterator[Piece]:
+        reader = self.reader
+        assert isinstance(reader, CaptureReader)
+        live = reader.total_bytes is None  # a pipe: rows leave at once
+        rows: list[Row] = []
+        while True:
+            error: CaptureError | None = None
+            try:
+                for number, packet in enumerate(reader):
+                    if reader.ended != self._noted:
+                        self._note_ended()
+                    if self._progress is not None and number % 1000 == 0:
+                        self._progress(reader.bytes_read, reader.total_bytes)
+                    rows += self.follower.feed(packet)
+                    if len(rows) >= PIECE_ROWS or live and rows:
+                        yield _piece(rows)
+                        rows = []
+            except CaptureError as problem:
+                error = problem
+            self._note_ended(error)
+            if error is None or not self._tolerant:
+                break
+        if self._finish:
+            rows += self.follower.finish()
+            self._note_end()
+        if rows:
+            yield _piece(rows)
+        if error is not None:
+            raise error
+
+    def _compiled(self, columns: bool, payload: bool, cuts: _Cuts | None = None) -> Iterator[Piece]:
         from scapy_zenoh.bulk.follower import BulkFollower
         from scapy_zenoh.bulk.packets import PacketBlocks
 
-        blocks = self.reader = PacketBlocks(_files(self._sources), compilation.BLOCK)
+        size = compilation.BLOCK if cuts is None else min(compilation.BLOCK, cuts.every)
+        blocks = self.reader = PacketBlocks(self._sources, size)  # type: ignore[arg-type]
+        self._remind()
         bulk = BulkFollower(self.follower, columns, payload)
-        try:
-            for block in blocks:
-                yield from bulk.feed(block)
-                compilation.mark_ready()
-                if self._progress is not None:
-                    self._progress(blocks.bytes_read, blocks.total_bytes)
-        except CaptureError:
+        while True:
+            error: CaptureError | None = None
+            try:
+                for block in blocks:
+                    if blocks.ended != self._noted:
+                        bulk.stop()
+                        self._note_ended()
+                    yield from bulk.feed(block)
+                    compilation.mark_ready()
+                    if self._progress is not None:
+                        self._progress(blocks.bytes_read, blocks.total_bytes)
+                    if cuts is not None and cuts.is_due(blocks.ended, blocks.place):
+                        bulk.stop()
+                        cuts.made.append(Checkpoint(blocks.ended, blocks.place, self.memory()))
+            except CaptureError as problem:
+                error = problem
             bulk.stop()
-            raise
-        yield from bulk.finish()
+            self._note_ended(error)
+            if error is None or not self._tolerant:
+                break
+        if self._finish:
+            yield from bulk.finish()
+            self._note_end()
+        if error is not None:
+            raise error
+
+    # -- the captures --
+
+    def _note_ended(self, error: CaptureError | None = None) -> None:
+        """Sources are over: remember what was counted until now."""
+        while self._noted < self.reader.ended:
+            source, packets = self._sources[self._noted], self.reader.packets_until[self._noted]
+            self._noted += 1
+            if isinstance(source, Part) and source.end is not None:
+                continue  # it goes on elsewhere
+            last = error is not None and self._noted == self.reader.ended
+            told = {"path": name_of(source), "bytes": _size(source), "error": str(error) if last else None}
+            self._captures.append(told | self._counts() | {"packets": packets})
+
+    def _note_end(self) -> None:
+        """The recording is over, which may have brought more rows: they are those of its last capture."""
+        if self._captures:
+            self._captures[-1].update(self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        account = self.follower.accounting
+        return {"packets": self.reader.packets} | {name: getattr(account, name) for name in COUNTS[1:]}
+
+    def captures(self) -> list[dict[str, Any]]:
+        """What became of each capture that is over: its path, why it could not be read (on), and what was counted."""
+        before = dict.fromkeys(COUNTS, 0)
+        told = []
+        for capture in self._captures:
+            told.append({**capture, **{name: capture[name] - before[name] for name in COUNTS}})
+            before = capture
+        return told
 
     def _remember(self, row: Row) -> None:
         """Keep the steps of handshakes."""
@@ -144,14 +267,41 @@ class Recording:
         }
 
 
+@dataclass
+class _Cuts:
+    """Where a recording is to be cut: whenever ``every`` bytes lie behind."""
+
+    every: int
+    made: list[Checkpoint] = field(default_factory=list)
+    _source: int = 0
+    _offset: int = 0
+    _gone: int = 0
+
+    def is_due(self, source: int, place: Place | None) -> bool:
+        """Whether to cut at this place."""
+        if place is None:
+            return False
+        self._gone += place.offset - (self._offset if source == self._source else 0)
+        self._source, self._offset = source, place.offset
+        if self._gone < self.every:
+            return False
+        self._gone = 0
+        return True
+
+
+def _size(source: Source) -> int:
+    """Bytes of a file; what is none, or gone, has none."""
+    try:
+        return os.path.getsize(name_of(source))
+    except OSError:
+        return 0
+
+
 def _is_utf8(name: str) -> bool:
     return name.isascii() or name == name.encode("utf-8", "replace").decode()
 
 
-def _piece(rows: list[Row], payload: bool) -> Piece:
-    if not payload:
-        for row in rows:
-            row["payload"] = row["attachment"] = None
+def _piece(rows: list[Row]) -> Piece:
     return Piece(None, [(0, row) for row in rows])
 
 
@@ -195,13 +345,13 @@ def _side(side: Side) -> dict[str, Any]:
         "initial_sn": side.initial_sn,
         "messages": side.messages,
         "declared": dict(side.declared),
-        "keys": {str(number): name for number, name in side.keys.names.items()},
+        "keys": {str(number): name for number, name in side.keys.names().items()},
     }
 
 
 def _files(sources: Sequence[Source]) -> list[str | Path]:
     """The sources as files, which can be read more than once."""
-    files = [source for source in sources if isinstance(source, (str, Path)) and source != "-"]
+    files = [name_of(source) for source in sources if isinstance(source, (str, Path, Part)) and source != "-"]
     if len(files) < len(sources):
         raise CaptureError("a key log works with files only, not with standard input")
-    return files
+    return list(files)

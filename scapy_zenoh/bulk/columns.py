@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from scapy_zenoh.values import encoding_to_text
 _NETWORK = np.array([LAYERS.get(kind) == "network" for kind in g.KINDS])
 _SEQUENCED = _NETWORK.copy()
 _SEQUENCED[[joining.FRAME, joining.FRAGMENT]] = True
-_LAYER = np.where(_NETWORK, 1, 0)  # transport or network
+_LAYER = np.where(_NETWORK, 1, 0).astype(np.int32)  # transport or network
 _REPLY = g.BODIES.index("reply") << 6
 _BODY_NAMES = {reply | code: body_name(reply | code) for reply in (0, _REPLY) for code in range(1, len(g.BODIES))}
 _BODIES = sorted(name for name in _BODY_NAMES.values() if name is not None)
@@ -45,6 +45,9 @@ _HEAD = np.array([KIND, BODY, BATCH, MSG, EXTENSIONS])
 _UNTURNED = (g.NAMED, g.MORE)  # slots without a column
 _PIECES = g.EXT_PUT_SHM | g.EXT_QUERY_BODY_SLICED
 _CONSOLIDATIONS = sorted(set(Consolidation.labels().values()))
+_CONSOLIDATION = np.array(  # 0 is "auto", which unknown numbers are taken for
+    [_CONSOLIDATIONS.index(Consolidation.labels().get(number, "auto")) for number in range(8)]
+)
 _TARGETS = [QueryTarget.labels()[number] for number in sorted(QueryTarget.labels())]
 
 
@@ -67,36 +70,43 @@ class Ends:
 _SLOTS = len(SPANS) + len(NUMBERS)
 
 
+@lru_cache(1 << 10)
+def _slots(present: int) -> tuple[Any, Any]:
+    """The slots of a mask, without those that have no column: of spans and of numbers."""
+    slots = [slot for slot in range(_SLOTS) if present >> slot & 1 and slot not in _UNTURNED]
+    spans = [slot for slot in slots if slot < len(SPANS)]
+    return np.array(spans, np.int64), np.array(slots[len(spans) :], np.int64)
+
+
 class Store:
     """Rows that wait to become columns, turned already; the memory is used again."""
 
     def __init__(self, room: int) -> None:
+        # A row goes to the same place of many columns. Were these a multiple of 4 kB apart, the cache could keep few.
+        room += 512 + 72 - room % 512
         self.count = 0
         self.any = 0  # slots that some row has
         self.tops = np.empty((len(_HEAD), room), np.int64)
         self.has = np.zeros((_SLOTS, room), bool)
         self.values = np.zeros((_SLOTS, room), np.int64)  # 0 where nothing is
         self.lengths = np.zeros((len(SPANS), room), np.int64)
-        self.names = np.empty(room, np.int64)  # numbers of names, as ``joining.resolve`` says
-        self.keys: dict[int, str | None] = {}  # rows whose key the session gave
+        self.names = np.empty(room, np.int64)  # numbers of names, as ``declarations.resolve`` says
 
     def add(self, r: Any, count: int, present: int) -> None:
         """Take rows of the decoder; ``present`` are the slots that some of them have."""
-        slots = np.array([slot for slot in range(_SLOTS) if present >> slot & 1 and slot not in _UNTURNED], np.int64)
-        joining.turn(r, count, _HEAD, slots, self.count, self.tops, self.has, self.values, self.lengths)
+        spans, numbers = _slots(present)
+        joining.turn(r, count, _HEAD, spans, numbers, self.count, self.tops, self.has, self.values, self.lengths)
         self.count += count
         self.any |= present
 
     def clear(self) -> None:
         """Forget all rows."""
-        for slot in range(_SLOTS):
-            if self.any >> slot & 1:
-                self.has[slot, : self.count] = False
-                self.values[slot, : self.count] = 0
-                if slot < len(SPANS):
-                    self.lengths[slot, : self.count] = 0
+        for slot in np.concatenate(_slots(self.any)).tolist():
+            self.has[slot, : self.count] = False
+            self.values[slot, : self.count] = 0
+            if slot < len(SPANS):
+                self.lengths[slot, : self.count] = 0
         self.count = self.any = 0
-        self.keys = {}
 
 
 @dataclass(slots=True)
@@ -115,8 +125,8 @@ class Columns:
     """Makes columns; its tables are used again for the next rows."""
 
     def __init__(self, room: int) -> None:
-        size = 1 << (2 * room).bit_length()
-        self._table = np.empty(size, np.int32)
+        self._table = np.empty(max(joining.SMALL, 1 << (2 * room).bit_length()), np.int32)
+        self._hashes = np.empty(room, np.int64)
         self._codes = np.empty(room, np.int32)
         self._firsts = np.empty(room, np.int32)
 
@@ -126,7 +136,7 @@ class Columns:
 
     def intern(self, *texts: Any) -> tuple[Any, Any]:
         """Number different texts: the number of each row, and the first row of each number."""
-        known = _any(joining.intern)(*texts, self._table, self._codes, self._firsts)
+        known = _any(joining.intern)(*texts, self._table, self._hashes, self._codes, self._firsts)
         return self._codes[: len(texts[-1])].copy(), self._firsts[:known].copy()
 
 
@@ -137,12 +147,13 @@ class _Batch:
         self.columns, self.store, self.source = columns, store, source
         count = self.count = store.count
         self.kind, self.body, self.of, self.ordinal, self.extensions = store.tops[:, :count]
-        slots = [slot for slot in range(_SLOTS) if store.any >> slot & 1 and slot not in _UNTURNED]
+        slots = np.concatenate(_slots(store.any)).tolist()
         self.has = {slot: store.has[slot, :count] for slot in slots}
         self.values = {slot: store.values[slot, :count] for slot in slots}
         self.lengths = {slot: store.lengths[slot, :count] for slot in slots if slot < len(SPANS)}
         self.nowhere, self.zeros = np.zeros(count, bool), np.zeros(count, np.int64)
         self.kinds = np.bincount(self.kind, minlength=len(g.KINDS))
+        self.network = _NETWORK[self.kind]
         used, self.flow = np.unique(source.batches[:, ENDS_OF], return_inverse=True)
         self.ends = [source.ends[number] for number in used.tolist()]
         self.packet = source.batches[:, PACKET_OF]
@@ -166,11 +177,12 @@ class _Batch:
     def _unsaid(self) -> None:
         """An undeclaration whose extension has neither scope nor suffix says nothing of a key."""
         if self.kinds[joining.DECLARE] and g.SCOPE in self.has:
-            silent = np.isin(self.body, _UNDECLARATIONS) & (self.values[g.SCOPE] == 0) & (self._length(g.SUFFIX) == 0)
-            if silent.any():
-                self.has[g.SCOPE] &= ~silent
-                if g.SUFFIX in self.has:
-                    self.has[g.SUFFIX] &= ~silent
+            rows = np.flatnonzero(self.kind == joining.DECLARE)
+            withdrawn = np.isin(self.body[rows], _UNDECLARATIONS)
+            silent = rows[withdrawn & (self.values[g.SCOPE][rows] == 0) & (self._length(g.SUFFIX)[rows] == 0)]
+            for slot in (g.SCOPE, g.SUFFIX):
+                if slot in self.has:
+                    self.has[slot][silent] = False
 
     # -- ways to make a column --
 
@@ -206,12 +218,20 @@ class _Batch:
             return pa.nulls(self.count, arrow.NUMBER)
         return arrow.numbers(self.values[slot].view(np.uint64), ~self.has[slot])
 
-    def _coded(self, codes: Any, texts: Any) -> Any:
-        """A column of texts by number, -1 for none."""
-        indices = _filled(codes.astype(np.int32, copy=False), pa.int32(), codes >= 0)
+    def _coded(self, codes: Any, texts: Any, whole: bool = False) -> Any:
+        """A column of texts by number, -1 for none; ``whole`` when every row has one."""
+        indices = _filled(codes.astype(np.int32, copy=False), pa.int32(), None if whole else codes >= 0)
         if not isinstance(texts, pa.Array):
             texts = pa.array(texts, pa.string())
         return pa.DictionaryArray.from_arrays(indices, texts, safe=False)
+
+    def _coded_in(self, rows: Any, codes: Any, texts: Any) -> Any:
+        """A column of texts by number in some rows."""
+        if not len(rows):
+            return self._none()
+        everywhere = np.full(self.count, -1, np.int32)
+        everywhere[rows] = codes
+        return self._coded(everywhere, texts)
 
     def _none(self) -> Any:
         return pa.nulls(self.count, arrow.TEXT)
@@ -221,7 +241,7 @@ class _Batch:
         known = list(dict.fromkeys(text for text in texts if text is not None))
         number = {text: i for i, text in enumerate(known)}
         codes = np.array([-1 if text is None else number[text] for text in texts], np.int32)
-        return self._coded(codes[self.flow][self.of], known)
+        return self._coded(codes[self.flow][self.of], known, None not in texts)
 
     def _bytes(self, slot: int) -> Any:
         if slot not in self.has:
@@ -249,18 +269,23 @@ class _Batch:
         """The ids of a slot, as people read them."""
         if slot not in self.has:
             return self._none()
-        return self._texts(slot, np.where(self.has[slot], 0, -1), lambda row: text(row.bytes(slot) or b""))
+        return self._texts(slot, np.where(self.has[slot], 0, -1), lambda row: text(self._span(slot, row)))
 
-    def _texts(self, slot: int, salt: Any, text: Callable[[Row], str | None]) -> Any:
+    def _texts(self, slot: int, salt: Any, text: Callable[[int], str | None]) -> Any:
         """A text for each row whose salt is not below 0, made once for those with equal salt and bytes."""
         codes, firsts = self._intern(slot, salt)
-        texts = [text(self._row(first)) for first in firsts.tolist()]
+        texts = [text(first) for first in firsts.tolist()]
         known = list(dict.fromkeys(one for one in texts if one is not None))
         if len(known) != len(texts):  # different bytes, equal texts; or none
             number: dict[str | None, int] = {one: i for i, one in enumerate(known)}
             number[None] = -1
             codes = np.array([*(number[one] for one in texts), -1], np.int32)[codes]
         return self._coded(codes, known)
+
+    def _span(self, slot: int, i: int) -> bytes:
+        """The bytes of one row in a slot."""
+        at = int(self.values[slot][i])
+        return bytes(self.bytes[self.spilled[i]][at : at + int(self.lengths[slot][i])])
 
     def _row(self, i: int) -> Row:
         """One row as the decoder had it."""
@@ -277,7 +302,7 @@ class _Batch:
     # -- where it was seen --
 
     def column_capture(self) -> Any:
-        return self._coded(np.zeros(self.count, np.int32), [self.source.block.capture])
+        return self._coded(np.zeros(self.count, np.int32), [self.source.block.capture], True)
 
     def column_frame(self) -> Any:
         return pa.array(self.source.block.frame[self.packet][self.of])
@@ -321,10 +346,10 @@ class _Batch:
     # -- what it is --
 
     def column_layer(self) -> Any:
-        return self._coded(_LAYER[self.kind], ["transport", "network"])
+        return self._coded(_LAYER[self.kind], ["transport", "network"], True)
 
     def column_kind(self) -> Any:
-        return self._coded(self.kind, g.KINDS)
+        return self._coded(self.kind, g.KINDS, True)
 
     def column_body(self) -> Any:
         return self._coded(_BODY[self.body], _BODIES)
@@ -340,11 +365,14 @@ class _Batch:
         return _filled(values, pa.int8(), _SEQUENCED[self.kind])
 
     def column_congestion(self) -> Any:
-        codes = np.where(self._value(g.BLOCK) != 0, 1, np.where(self._value(g.BLOCK_FIRST) != 0, 2, 0))
-        return self._coded(np.where(_NETWORK[self.kind], codes, -1), _CONGESTION)
+        codes = np.where(self.network, 0, np.int32(-1))
+        for slot, code in ((g.BLOCK_FIRST, 2), (g.BLOCK, 1)):
+            if slot in self.values:
+                codes[(self.values[slot] != 0) & self.network] = code
+        return self._coded(codes, _CONGESTION)
 
     def column_express(self) -> Any:
-        return _filled(self._value(g.EXPRESS) != 0, pa.bool_(), _NETWORK[self.kind])
+        return _filled(self._value(g.EXPRESS) != 0, pa.bool_(), self.network)
 
     # -- keys --
 
@@ -369,9 +397,8 @@ class _Batch:
         return self._coded(np.where(known, self._value(g.MAPPING), -1), labels)
 
     def column_key(self) -> Any:
-        source, names, given = self.source, self.store.names[: self.count], self.store.keys
+        source, names = self.source, self.store.names[: self.count]
         data, spill, known = source.block.data, source.spill, source.names
-        names[[*given]] = -1
         salt = np.where(names < 0, -1, names << 32 | self.suffixes[0] + 1)
         codes, firsts = self.columns.intern(data, spill, self.spilled, self.zeros, self.zeros, salt)
         number, at, spilled = names[firsts], self._value(g.SUFFIX)[firsts], self.spilled[firsts]
@@ -387,10 +414,6 @@ class _Batch:
         if len(different) < len(firsts):
             codes = np.append(same, np.int32(-1))[codes]
             keys = keys.take(pa.array(different))
-        if given:
-            numbers = {key: i for i, key in enumerate(keys.to_pylist())}
-            codes[[*given]] = [-1 if key is None else numbers.setdefault(key, len(numbers)) for key in given.values()]
-            keys = pa.array(numbers, pa.string())
         return self._coded(codes, keys)
 
     # -- ids --
@@ -411,8 +434,12 @@ class _Batch:
         with_one = _WITH_ENCODING[self.body] | (exts & g.EXT_QUERY_BODY != 0)
         if g.ENCODING_ID not in self.has and g.SLICES not in self.has:
             return self._coded(np.where(with_one, 0, -1), [encoding_to_text(None, None)])
-        salt = np.where(with_one, self._value(g.ENCODING_ID) << 1 | self._has(g.SCHEMA), -1)
-        column = self._texts(g.SCHEMA, salt, _encoding)
+        if g.SCHEMA in self.has:
+            salt = np.where(with_one, self._value(g.ENCODING_ID) << 1 | self.has[g.SCHEMA], -1)
+            column = self._texts(g.SCHEMA, salt, lambda row: _encoding(self._row(row)))
+        else:
+            used, codes = _numbered(self._value(g.ENCODING_ID))
+            column = self._coded(np.where(with_one, codes, -1), [encoding_to_text(number, None) for number in used])
         sliced = np.flatnonzero((exts & g.EXT_QUERY_BODY == 0) & (exts & g.EXT_QUERY_BODY_SLICED != 0))
         if not len(sliced):
             return column
@@ -480,19 +507,14 @@ class _Batch:
         return self._spans(g.PARAMETERS)
 
     def column_target(self) -> Any:
-        if not self.kinds[joining.REQUEST]:
-            return self._none()
-        return self._coded(np.where(self.kind == joining.REQUEST, self._value(g.TARGET), -1), _TARGETS)
+        requests = np.flatnonzero(self.kind == joining.REQUEST)
+        return self._coded_in(requests, self._value(g.TARGET)[requests], _TARGETS)
 
     def column_consolidation(self) -> Any:
-        if not self.kinds[joining.REQUEST]:
-            return self._none()
-        values = self._value(g.CONSOLIDATION)
-        codes = np.full(self.count, -1, np.int32)
-        for number in np.unique(values[self.body == _QUERY]).tolist():
-            label = Consolidation.labels().get(number, "auto")
-            codes[(self.body == _QUERY) & (values == number)] = _CONSOLIDATIONS.index(label)
-        return self._coded(codes, _CONSOLIDATIONS)
+        queries = np.flatnonzero(self.body == _QUERY)
+        values = self._value(g.CONSOLIDATION)[queries]
+        known = (values >= 0) & (values < len(_CONSOLIDATION))
+        return self._coded_in(queries, _CONSOLIDATION[np.where(known, values, 0)], _CONSOLIDATIONS)
 
     def column_timeout_ms(self) -> Any:
         return self._wide(g.TIMEOUT)
@@ -515,15 +537,29 @@ class _Batch:
         return pa.array(np.array([ends.lowlatency for ends in self.ends], bool)[self.flow][self.of])
 
 
+def _numbered(values: Any) -> tuple[list[int], Any]:
+    """The different numbers among some that are not negative, and which of them each is."""
+    if values.max() >= 1 << 12:
+        different, codes = np.unique(values, return_inverse=True)
+        return different.tolist(), codes
+    there = np.zeros(1 << 12, bool)
+    there[values] = True
+    return np.flatnonzero(there).tolist(), (np.cumsum(there) - 1)[values]
+
+
 def _filled(values: Any, kind: Any, there: Any) -> Any:
-    """A column of fixed width that keeps ``values``, null where nothing is there: faster than ``pa.array``."""
+    """A column of fixed width that keeps ``values``, null where nothing is there (None: always something is).
+
+    Faster than ``pa.array``.
+    """
+    count = len(values)
     if pa.types.is_boolean(kind):
         values = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(kind, len(there), [_valid(there), pa.py_buffer(values)])
+    return pa.Array.from_buffers(kind, count, [_valid(there), pa.py_buffer(values)])
 
 
 def _valid(there: Any) -> Any:
-    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
 def _any(value: Any) -> Any:

@@ -23,7 +23,10 @@ def compiled(function: F) -> F:
     It works on arrays and scalars only, without the lock of the interpreter, and divides as C does: a
     division by zero does not raise.
     """
-    dispatcher: Any = njit(cache=True, **_OPTIONS)(function)
+    try:
+        dispatcher: Any = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # no folder can be written: every process compiles anew
+        return cast(F, njit(**_OPTIONS)(function))
     of_function = dispatcher._cache._index_key
     dispatcher._cache._index_key = lambda *args: (*of_function(*args), sources())
     return cast(F, dispatcher)

@@ -14,17 +14,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from scapy_zenoh.bulk import engine, joining, queries
+from scapy_zenoh.bulk import declarations, engine, joining, queries
 from scapy_zenoh.bulk.columns import Columns, Ends, Source, Store
-from scapy_zenoh.bulk.names import Change, NameTable
 from scapy_zenoh.bulk.packets import PacketBlock
 from scapy_zenoh.bulk.queries import QueryTable
 from scapy_zenoh.capture import Packet
 from scapy_zenoh.codec import PREFIX
 from scapy_zenoh.decode import _generated as g
 from scapy_zenoh.decode import records
-from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, MSG, PRESENT, STRIDE, VALUES
-from scapy_zenoh.enums import Mapping
+from scapy_zenoh.decode.runtime import BATCH, BODY, KIND, MSG, STRIDE, VALUES
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.follow.datagram import DatagramLink
 from scapy_zenoh.follow.stream import StreamLink
@@ -35,19 +33,19 @@ from scapy_zenoh.rows import Row
 from scapy_zenoh.session.lanes import Lane
 from scapy_zenoh.session.queries import Outcome
 from scapy_zenoh.session.record import MessageRecord
-from scapy_zenoh.session.tracker import Link, Side
+from scapy_zenoh.session.tracker import Side
 from scapy_zenoh.streams import LINGER_TIME
 
 RUN = 1 << 11  # rows that are read at once: what is done with them finds them in the cache of a core
 ENOUGH = 1 << 16  # rows that become columns together, if a block has as many
 MOST_SINGLE = 1 << 13  # rows of ``follow`` that are collected
 MOST_FLOWS = 1 << 16  # directions of connections and conversations that have a number
-MOST_NAMES = 1 << 26  # bytes of names that have a number
 SPILL = 8 << 20  # bytes of batches that lie in several packets
 
 _NEVER, _LONG_AGO = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _COUNTERS = joining.counter_names()
-_MAPPINGS = tuple(Mapping.describe(number) for number in (0, 1))
+_DECLARED = {_COUNTERS.index(f"declare_{what}"): what for what in declarations.WHATS if what != "keyexpr"}
+_OF_ROW = [engine.FLOW_OF, engine.PACKET_OF, engine.SPILLED_OF]
 
 
 @dataclass(slots=True)
@@ -59,17 +57,6 @@ class Steady:
     connection: Any = None  # of TCP: the connection and both directions
     half: Any = None
     pieces: list[tuple[int, Where]] = field(default_factory=list)  # what waited when the block began: bytes, packet
-
-
-class _Log(list[tuple[int, str | None]]):
-    """What has changed in the names of a side, which is then among ``sides``."""
-
-    def __init__(self, side: int, sides: set[int]) -> None:
-        self.side, self.sides = side, sides
-
-    def append(self, change: tuple[int, str | None]) -> None:
-        self.sides.add(self.side)
-        super().append(change)
 
 
 class _Lanes(dict[tuple[int, bool], Lane]):
@@ -118,16 +105,10 @@ class BulkFollower:
         self._steady: dict[int, Steady] = {}
         self._ends: list[Ends] = []
         self._ends_number: dict[Ends, int] = {}
-        self._sides: dict[int, int] = {}  # id of the object -> its number
-        self._side_list: list[Side] = []
-        self._renamed_sides: set[int] = set()
-        self._lanes = np.zeros(16 << 8, np.int8)
-        self._last = np.zeros(16 << 8, np.int64)
-        self._names = NameTable()
-        self._queries = QueryTable(follower.tracker.limits)
+        self._number_sides()
         self._singles: list[tuple[int, Row]] = []
         self._files: list[str] = []
-        self._order = 0
+        self._order = follower.streams.fed
         self._block: PacketBlock
         self._flow = np.empty(0, np.int32)
         self._before = np.empty(0, np.int32)
@@ -160,22 +141,24 @@ class BulkFollower:
         self._end()
 
     def stop(self) -> None:
-        """No more blocks will come: what is remembered is now that of ``follow``."""
+        """What is remembered is now that of ``follow``. More blocks may come."""
         for flow in list(self._steady):
             self._hand_back(flow)
+        self._declared.give_back(self._side_list)
+        self._queries.give_back(self._side_list)
+        for side in self._side_list:
+            side.lanes = dict(side.lanes.items())
+        self._number_sides()
+        self.follower.streams.fed = self._order
 
     def finish(self) -> Iterator[Piece]:
         """The recording is over; the rows that were waiting for more."""
         self.stop()
         self._add_singles(self.follower.finish())
         yield from self._take()
-        for side in self._side_list:  # which know this object, with all its memory
-            side.keys.log, side.lanes = None, {}
 
     def _run(self) -> int:
         block, state = self._block, self._state
-        if self._renamed_sides:
-            self._names.apply(self._renamed(-1))
         lingering = self.follower.streams.lingering_since()
         state[engine.DEADLINE] = _NEVER if lingering is None else lingering + 2 * LINGER_TIME
         return engine.run(
@@ -186,8 +169,7 @@ class BulkFollower:
     def _begin(self, block: PacketBlock) -> None:
         if self._known > MOST_FLOWS:
             self._forget_flows()
-        if self._names.names.size > MOST_NAMES:
-            self._forget_names()
+        self._declared.forget_names()
         self._block = block
         if not self._files or self._files[-1] != block.capture:
             self._files.append(block.capture)
@@ -220,12 +202,6 @@ class BulkFollower:
         self._flow_table = np.full((1 << 10, 6), -1, np.int64)
         self._known = 0
         self._flows[:] = 0
-
-    def _forget_names(self) -> None:
-        """Begin anew with the numbers of names; those that are still declared get new ones."""
-        self._names = NameTable()
-        for number, side in enumerate(self._side_list):
-            self._note_all_names(number, side)
 
     def _end(self) -> None:
         """The block goes: keep who brought what still waits."""
@@ -282,7 +258,7 @@ class BulkFollower:
         store, columns = self._store, None
         if store.count and self.columns:
             batches = self._batches[: self._state[engine.FOUND]]
-            source = Source(batches, self._block, self._spill, self._ends, self._names.names, self.payload)
+            source = Source(batches, self._block, self._spill, self._ends, self._declared.names, self.payload)
             columns = self._columns.batch(store, source)
         if columns is not None or self._singles:
             yield Piece(columns, self._singles)
@@ -420,7 +396,7 @@ class BulkFollower:
                 self.follower.mark_opaque(source.name, source.proto, payload)
             return
         self.follower.accounting.zenoh_packets += int(row[engine.DATA_PACKETS])
-        self.follower.accounting.decoded(int(row[engine.DECODED]))
+        source.account(direction, int(row[engine.DECODED]))
         source.batches[direction] = int(row[engine.BATCHES])
         if isinstance(source, StreamLink):
             source.place[direction] += payload
@@ -450,6 +426,8 @@ class BulkFollower:
         for number in np.flatnonzero(counts[: joining.OUTCOMES]).tolist():
             session.counts[_COUNTERS[number]] += int(counts[number])
             side.messages += int(counts[number])
+            if number in _DECLARED:
+                side.declared[_DECLARED[number]] += int(counts[number])
         for outcome, number in ((Outcome.ANSWERED, queries.ANSWERED), (Outcome.EMPTY, queries.EMPTY)):
             if counts[joining.OUTCOMES + number]:
                 session.queries_done[outcome.value] += int(counts[joining.OUTCOMES + number])
@@ -484,7 +462,17 @@ class BulkFollower:
         if known is not None and known.last is not None and known.is_regular() and not busy:
             self._lanes[lane], self._last[lane] = joining.REGULAR, known.last
 
-    # -- sides and their names --
+    # -- what the session knows --
+
+    def _number_sides(self) -> None:
+        """Begin anew with the numbers of sides: none has one, and all is remembered by ``session``."""
+        limits = self.follower.tracker.limits
+        self._sides: dict[int, int] = {}  # id of the object -> its number
+        self._side_list: list[Side] = []
+        self._lanes = np.zeros(16 << 8, np.int8)
+        self._last = np.zeros(16 << 8, np.int64)
+        self._declared = declarations.DeclarationTable(limits)
+        self._queries = QueryTable(limits)
 
     def _side(self, side: Side) -> int:
         """The number of a side."""
@@ -495,112 +483,68 @@ class BulkFollower:
         self._side_list.append(side)
         if 16 * (number + 1) > len(self._lanes):
             self._lanes, self._last = (np.concatenate([a, np.zeros_like(a)]) for a in (self._lanes, self._last))
-        self._note_all_names(number, side)
+        self._declared.adopt(number, side)
         side.queries = self._queries.adopt(number, side.queries)
         side.lanes = _Lanes(side.lanes, partial(self._bring_back, number))
         return number
-
-    def _note_all_names(self, number: int, side: Side) -> None:
-        side.keys.log = _Log(number, self._renamed_sides)
-        for change in side.keys.names.items():
-            side.keys.log.append(change)
-
-    def _renamed(self, row: int) -> list[Change]:
-        """What has changed in the names of all sides: at this row, side and number, the name."""
-        changes: list[Change] = []
-        for side in self._renamed_sides:
-            log = self._side_list[side].keys.log or []
-            changes += [self._names.change(row, side, number, name) for number, name in log]
-            log.clear()
-        self._renamed_sides.clear()
-        return changes
-
-    # -- what the session knows --
 
     def _join(self, count: int) -> None:
         """Let the session see what may change it, give all rows their names, and store them."""
         r, batches, asked, store = self._rows, self._batches, self._queries, self._store
         asked.reserve(count)
-        changes: list[Change] = []
         done = present = 0
         while done < count:
+            begin = done
             found, turned, seen, done = joining.survey(
                 r, batches, self._joined, self._counts, self._block.time, self._last, self._lanes, asked.keys,
-                asked.states, asked.sides, asked.done, asked.limit, done, count, self._listed, self._turned,
+                asked.values, asked.sides, asked.done, asked.limit, done, count, self._listed, self._turned,
             )  # fmt: skip
             present |= seen
-            if found:
+            listed = self._declared.resolve(
+                r, batches, self._joined, self._block.data, self._spill, begin, done, store.names, store.count,
+                self._listed, found,
+            )  # fmt: skip
+            if listed > found:
+                self._listed[:listed].sort()
+            if listed:
                 lanes = self._turned[:turned].tolist()
                 for lane in lanes:
                     if lane < 0:
                         self._return_lane(-1 - lane)
                 keys = asked.keys
-                self._tell_session(self._listed[:found], changes)
+                self._tell_session(self._listed[:listed])
                 if asked.keys is not keys:  # a message that was put together took of the room
                     asked.reserve(count - done)
                 for lane in lanes:
                     self._take_lane(lane if lane >= 0 else -1 - lane)
         self.follower.accounting.messages += count
-        names = self._names
-        table = names.table(changes)
-        joining.resolve(r, batches, self._joined, names.keys, names.values, table, count, store.names, store.count)
         if self.columns:
             store.add(r, count, present)
 
-    def _tell_session(self, listed: Any, changes: list[Change]) -> None:
-        """Let the session see rows, oldest first. Most are declarations, hence the care."""
-        tracker, block, given, before = self.follower.tracker, self._block, self._store.keys, self._store.count
+    def _tell_session(self, listed: Any) -> None:
+        """Let the session see rows, oldest first."""
+        tracker, block = self.follower.tracker, self._block
         r, data, spill = (memoryview(cast(Any, array)) for array in (self._rows, block.data, self._spill))
-        rows = listed.astype(np.int64) * STRIDE
-        batches = self._batches[self._rows[rows + BATCH]]
-        flows = batches[:, engine.FLOW_OF].tolist()
-        links = {flow: self._listener(flow) for flow in set(flows)}
-        kinds, bodies, numbers, scopes, mappings = (
-            self._rows[rows + place].tolist()
-            for place in (KIND, BODY, *(VALUES + slot for slot in (g.ENTITY_ID, g.SCOPE, g.MAPPING)))
-        )
-        present = self._rows[rows + PRESENT].tolist()
-        packets, spilled = (batches[:, column].tolist() for column in (engine.PACKET_OF, engine.SPILLED_OF))
-        for n, i in enumerate(listed.tolist()):
-            kind = kinds[n]
-            steady, link, direction, side, log = links[flows[n]]
-            if kind == joining.DECLARE:
-                body = records.body_name(bodies[n])
-                if body is None or body == "declare_final":
-                    continue
-                scope: int | None = None
-                suffix = None
-                if present[n] & g.HAS_SCOPE:
-                    scope = scopes[n]
-                    if present[n] & g.HAS_SUFFIX:
-                        at = r[i * STRIDE + g.AT_SUFFIX]
-                        suffix = str((spill if spilled[n] else data)[at : at + r[i * STRIDE + g.LEN_SUFFIX]], "utf-8")
-                    if not scope and not suffix and body.startswith("undeclare"):
-                        scope = suffix = None  # it says nothing
-                mapping = _MAPPINGS[mappings[n]] if present[n] & g.HAS_MAPPING else None
-                given[before + i] = tracker.declared(link, direction, body, numbers[n], (scope, suffix, mapping))
-                if log:
-                    changes += [self._names.change(i, side, number, name) for number, name in log]
-                    log.clear()
-                continue
+        for i in listed.tolist():
             o = i * STRIDE
+            flow, packet, spilled = self._batches[r[o + BATCH], _OF_ROW].tolist()
+            steady, kind = self._steady[flow], r[o + KIND]
+            link = steady.source.link
+            assert link is not None
             if kind == joining.REQUEST:
                 tracker.too_many(link, r[o + VALUES + g.REQUEST_ID])
             elif kind == joining.RESPONSE:
                 tracker.too_late(link, r[o + VALUES + g.REQUEST_ID])
+            elif kind == joining.DECLARE:
+                if records.body_name(r[o + BODY]) == "declare_keyexpr":
+                    self._side_list[self._joined[flow, joining.SIDE]].keys.full = True
+                else:
+                    tracker.too_many_entities(link)
             else:
-                record = records.record_of(spill if spilled[n] else data, r, o)
-                tracker.message(link, direction, record, int(block.time[packets[n]]))
+                record = records.record_of(spill if spilled else data, r, o)
+                tracker.message(link, steady.direction, record, int(block.time[packet]))
                 if kind == joining.FRAGMENT:
-                    self._put_together(i, steady, packets[n], record)
-                    changes += self._renamed(i)
-
-    def _listener(self, flow: int) -> tuple[Steady, Link, int, int, list[tuple[int, str | None]]]:
-        """Who hears a flow: its link and direction, and the number of the sending side with the log of its names."""
-        steady, side = self._steady[flow], int(self._joined[flow, joining.SIDE])
-        link, log = steady.source.link, self._side_list[side].keys.log
-        assert link is not None and log is not None
-        return steady, link, steady.direction, side, log
+                    self._put_together(i, steady, packet, record)
 
     def _put_together(self, i: int, steady: Steady, k: int, record: MessageRecord) -> None:
         """A FRAGMENT may complete a message: a single row behind it, which moves the others of its batch on."""

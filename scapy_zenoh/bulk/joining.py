@@ -1,13 +1,14 @@
 """What the session knows of many messages at once, compiled.
 
-``survey`` counts messages and follows sequence numbers where they go up by one; what else may change the
-session it lists, for ``session`` to decide. ``resolve`` gives each message the name its number stands for,
-with the changes of names put between the messages where they happened. ``intern`` numbers equal texts.
+``survey`` counts messages and follows queries, and sequence numbers where they go up by one; what else may change the
+session it lists, for ``session`` to decide. ``turn`` makes columns of rows, ``intern`` numbers equal texts.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from scapy_zenoh.bulk import queries
 from scapy_zenoh.bulk.compiling import compiled, part
@@ -111,9 +112,6 @@ def survey(
                 if kind == FRAGMENT:
                     return found, over, present, i + 1
                 continue
-        elif kind == DECLARE:
-            listed[found] = i
-            found += 1
         elif kind == REQUEST:
             number = r[o + VALUES + g.REQUEST_ID]
             if not queries.ask(query_keys, query_states, query_sides, J[f, SIDE], number, most_queries):
@@ -134,150 +132,132 @@ def survey(
     return found, over, present, count
 
 
-# --- names ---------------------------------------------------------------------------------------
-
-
-@part
-def _place(keys: Any, key: int) -> int:
-    """Where a key is in a table, or belongs."""
-    mask = keys.size - 1
-    i: int = ((key * 0x27D4EB2F165667C5) >> 24) & mask
-    while keys[i] >= 0 and keys[i] != key:
-        i = (i + 1) & mask
-    return i
-
-
-@compiled
-def assign_names(keys: Any, values: Any, changes: Any) -> None:
-    """Take changes (row, side and number, name) into the table of names."""
-    for j in range(changes.shape[0]):
-        i = _place(keys, changes[j, 1])
-        keys[i] = changes[j, 1]
-        values[i] = changes[j, 2]
-
-
-@compiled
-def resolve(r: Any, B: Any, J: Any, keys: Any, values: Any, changes: Any, count: int, names: Any, to: int) -> None:
-    """Number of the name that the scope of each row stands for, from ``names[to]`` on.
-
-    0 is that of none, -1 says that nobody knows or asks.
-    """
-    j = 0
-    last = changes.shape[0]
-    for i in range(count):
-        while j < last and changes[j, 0] < i:
-            at = _place(keys, changes[j, 1])
-            keys[at] = changes[j, 1]
-            values[at] = changes[j, 2]
-            j += 1
-        o = i * STRIDE
-        names[to + i] = -1
-        if r[o + PRESENT] >> g.SCOPE & 1 == 0:
-            continue
-        scope = r[o + VALUES + g.SCOPE]
-        if scope == 0:
-            names[to + i] = 0
-            continue
-        f = B[r[o + BATCH], FLOW_OF]
-        sender = r[o + VALUES + g.MAPPING] == 1
-        if sender or J[f, MULTICAST] == 0:
-            side = J[f, SIDE] if sender else J[f, PEER]
-            at = _place(keys, side << 16 | scope)
-            if keys[at] >= 0:
-                names[to + i] = values[at]
-    while j < last:
-        at = _place(keys, changes[j, 1])
-        keys[at] = changes[j, 1]
-        values[at] = changes[j, 2]
-        j += 1
-
-
 # --- columns -------------------------------------------------------------------------------------
 
 
 @compiled
-def turn(r: Any, count: int, head: Any, slots: Any, to: int, tops: Any, has: Any, values: Any, lengths: Any) -> None:
+def turn(
+    r: Any, count: int, head: Any, spans: Any, numbers: Any, to: int, tops: Any, has: Any, values: Any, lengths: Any
+) -> None:
     """Rows as columns, from place ``to`` on: some places of their heads, and what is in some slots."""
-    spans = lengths.shape[0]
     for i in range(count):
         o = i * STRIDE
+        place = to + i
         for j in range(head.size):
-            tops[j, to + i] = r[o + head[j]]
+            tops[j, place] = r[o + head[j]]
         present = r[o + PRESENT]
-        for j in range(slots.size):
-            slot = slots[j]
+        for j in range(spans.size):
+            slot = spans[j]
             if present >> slot & 1:
-                has[slot, to + i] = True
-                values[slot, to + i] = r[o + VALUES + slot]
-                if slot < spans:
-                    lengths[slot, to + i] = r[o + LENGTHS + slot]
+                has[slot, place] = True
+                values[slot, place] = r[o + VALUES + slot]
+                lengths[slot, place] = r[o + LENGTHS + slot]
+        for j in range(numbers.size):
+            slot = numbers[j]
+            if present >> slot & 1:
+                has[slot, place] = True
+                values[slot, place] = r[o + VALUES + slot]
 
 
 # --- texts ---------------------------------------------------------------------------------------
 
+SMALL = 1 << 9  # places of a new table
+
+
+@part
+def _eight(b: Any, at: int) -> int:
+    """Eight bytes as a number. The compiler makes one read of them, since the place is a number without sign."""
+    p = np.uint64(at)
+    number = 0
+    for i in range(8):
+        number |= (b[p + np.uint64(i)] + 0) << 8 * i
+    return number
+
 
 @part
 def _mixed(b: Any, at: int, length: int, salt: int) -> int:
-    """A number that depends on all bytes, eight at a time: the compiler makes one read of them."""
+    """A number that depends on all bytes, on some of the last eight twice."""
     mixed = (salt + length) * 0x27D4EB2F165667C5
     end = at + length
-    while at + 8 <= end:
-        low = b[at] + 0 | (b[at + 1] + 0) << 8 | (b[at + 2] + 0) << 16 | (b[at + 3] + 0) << 24
-        high = b[at + 4] + 0 | (b[at + 5] + 0) << 8 | (b[at + 6] + 0) << 16 | (b[at + 7] + 0) << 24
-        mixed = (mixed ^ (low | high << 32)) * 0x27D4EB2F165667C5
+    if length >= 8:
+        while at + 8 < end:
+            mixed = (mixed ^ _eight(b, at)) * 0x27D4EB2F165667C5
+            mixed ^= mixed >> 29
+            at += 8
+        mixed = (mixed ^ _eight(b, end - 8)) * 0x27D4EB2F165667C5
         mixed ^= mixed >> 29
-        at += 8
-    while at < end:
-        mixed = (mixed ^ b[at]) * 0x100000001B3
-        at += 1
+    else:
+        while at < end:
+            mixed = (mixed ^ b[at]) * 0x100000001B3
+            at += 1
+    mixed = (mixed ^ mixed >> 32) * 0x27D4EB2F165667C5  # the last byte of many is in the highest bits
     return mixed ^ mixed >> 32
 
 
 @compiled
 def intern(
-    data: Any, spill: Any, spilled: Any, at: Any, length: Any, salt: Any, table: Any, codes: Any, firsts: Any
-) -> int:
+    data: Any, spill: Any, spilled: Any, at: Any, length: Any, salt: Any, table: Any, hashes: Any, codes: Any,
+    firsts: Any,
+) -> int:  # fmt: skip
     """Number the different texts of some rows; returns how many there are.
 
     Rows whose ``salt`` differs have different numbers, those with salt below 0 have none (-1). ``firsts`` is
-    the first row of each number.
+    the first row of each number, and ``hashes`` of its text. The table grows with what is in it: mostly that
+    is little, and then it stays where the processor reaches it at once.
     """
-    count = at.size
-    mask = 1
-    while mask < 2 * count:
-        mask *= 2
-    table[:mask] = -1
-    mask -= 1
+    mask = SMALL - 1
+    table[:SMALL] = -1
     known = 0
-    for i in range(count):
+    for i in range(at.size):
         if salt[i] < 0:
             codes[i] = -1
             continue
         b = spill if spilled[i] else data
-        place = _mixed(b, at[i], length[i], salt[i]) & mask
-        while True:
-            code = table[place]
-            if code < 0:
-                table[place] = known
-                firsts[known] = i
-                codes[i] = known
-                known += 1
-                break
-            j = firsts[code]
-            if salt[j] == salt[i] and length[j] == length[i]:
-                if _same(spill if spilled[j] else data, at[j], b, at[i], length[i]):
-                    codes[i] = code
-                    break
+        mixed = _mixed(b, at[i], length[i], salt[i])
+        place = mixed & mask
+        code = table[place]
+        while code >= 0:
+            if hashes[code] == mixed:
+                j = firsts[code]
+                if salt[j] == salt[i] and length[j] == length[i]:
+                    if _same(spill if spilled[j] else data, at[j], b, at[i], length[i]):
+                        break
             place = (place + 1) & mask
+            code = table[place]
+        if code < 0:
+            code = known
+            known += 1
+            hashes[code], firsts[code], table[place] = mixed, i, code
+            if 2 * known > mask:
+                mask = 2 * mask + 1
+                _fill(table, hashes, known, mask)
+        codes[i] = code
     return known
 
 
 @part
+def _fill(table: Any, hashes: Any, known: int, mask: int) -> None:
+    """Make the table of ``intern`` anew, with more places."""
+    table[: mask + 1] = -1
+    for code in range(known):
+        place = hashes[code] & mask
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = code
+
+
+@part
 def _same(a: Any, p: int, b: Any, q: int, length: int) -> bool:
-    for i in range(length):
-        if a[p + i] != b[q + i]:
+    if length < 8:
+        for i in range(length):
+            if a[p + i] != b[q + i]:
+                return False
+        return True
+    last = length - 8
+    for i in range(0, last, 8):
+        if _eight(a, p + i) != _eight(b, q + i):
             return False
-    return True
+    return _eight(a, p + last) == _eight(b, q + last)
 
 
 @compiled

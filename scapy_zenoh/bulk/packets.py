@@ -21,7 +21,7 @@ import numpy as np
 from scapy_zenoh import capture as files
 from scapy_zenoh.bulk import scan
 from scapy_zenoh.bulk.scan import Bytes, Ints, Shorts
-from scapy_zenoh.capture import CaptureError, Interface, Packet
+from scapy_zenoh.capture import CaptureError, Interface, Packet, Part, Place
 
 BLOCK = 16 << 20  # bytes of a file in one block
 BYTES_PER_ROW = 128  # of the file; with smaller packets a block ends when its rows are full
@@ -103,9 +103,11 @@ class PacketBlocks(files.Sources):
     The counters are right after each block, ``bytes_read`` up to what is read ahead of it.
     """
 
-    def __init__(self, sources: Sequence[str | Path], block: int = BLOCK) -> None:
+    def __init__(self, sources: Sequence[str | Path | Part], block: int = BLOCK) -> None:
         super().__init__(sources)
         self.addresses: list[str] = []
+        #: Behind the newest block; None when its file is damaged there.
+        self.place: Place | None = None
         self._buffer = _Buffer(block)
         self._rows = _Rows(max(block // BYTES_PER_ROW, MIN_ROWS))
         self._table = _Addresses(self.addresses)
@@ -113,15 +115,21 @@ class PacketBlocks(files.Sources):
     def __iter__(self) -> Iterator[PacketBlock]:
         return self._each(self._read)
 
-    def _read(self, file: BinaryIO, name: str) -> Iterator[PacketBlock]:
-        """The blocks of one file."""
-        view = self._open(file, name)
-        view.fill(0, 4)
-        magic = view.data[:4].tobytes()
+    def _read(self, file: BinaryIO, part: Part) -> Iterator[PacketBlock]:
+        """The blocks of one file, or of a part of it."""
+        view = self._open(file, part)
         state = np.zeros(scan.STATE, np.int64)
         state[scan.LONGEST] = files.MAX_RECORD
         state[scan.ORIGIN] = state[scan.KNOWN] = -1
         interfaces = _Interfaces()
+        if part.start is not None:
+            _, state[scan.FRAME], state[scan.TIME], state[scan.UNIT], state[scan.BIG], known = part.start
+            for interface in known:
+                interfaces.add(interface)
+            state[scan.INTERFACES] = len(known) if not part.start.unit else 0
+            return self._scan(view, state, interfaces)
+        view.fill(0, 4)
+        magic = view.data[:4].tobytes()
         if magic == files.PCAPNG_MAGIC:
             return self._scan(view, state, interfaces)
         if magic not in files.PCAP_MAGICS:
@@ -134,24 +142,29 @@ class PacketBlocks(files.Sources):
         state[scan.POS], state[scan.BIG], state[scan.UNIT] = 24, order == ">", unit
         return self._scan(view, state, interfaces)
 
-    def _open(self, file: BinaryIO, name: str) -> _View:
-        """The content of a file: straight from it, or as it is unpacked."""
+    def _open(self, file: BinaryIO, part: Part) -> _View:
+        """The content of a file, or a part of it: straight from the file, or as it is unpacked."""
         first = b""
         while len(first) < 4 and (piece := file.read(4 - len(first))):
             first += piece
         self.bytes_read += len(first)
+        start = part.start.offset if part.start else 0
+        left = None if part.end is None else part.end - start
         if first.startswith((files.GZIP_MAGIC, files.ZSTD_MAGIC)):
             rest = file.read(files.CHUNK - len(first))
             self.bytes_read += len(rest)
-            chunks = files.joined(first + rest, self._chunks(file))
-            return _View(self._buffer, _Pieces(files.unpacked(chunks, name)).readinto, name)
+            content = files.unpacked(files.joined(first + rest, self._chunks(file)), part.path)
+            return _View(self._buffer, _Pieces(content, start).readinto, part.path, start, left)
 
         def readinto(room: memoryview) -> int:
             size = cast(RawIOBase, file).readinto(room) or 0
             self.bytes_read += size
             return size
 
-        return _View(self._buffer, readinto, name, first)
+        if part[1:] != (None, None):
+            file.seek(start)
+            first = b""
+        return _View(self._buffer, readinto, part.path, start, left, first)
 
     def _scan(self, view: _View, state: Ints, interfaces: _Interfaces) -> Iterator[PacketBlock]:
         """Go through a file: the compiled part as far as it can, then what it came back for."""
@@ -187,6 +200,9 @@ class PacketBlocks(files.Sources):
                     continue
 
             interfaces.count_unknown(self.unknown_linktypes)
+            self.place = None
+            if why in (scan.ROWS_FULL, scan.MORE_HEADER, scan.MORE_BODY):
+                self.place = view.place(state, interfaces)
             block = rows.block(capture, view.data, int(state[scan.COUNT]), self.addresses)
             state[scan.COUNT] = state[scan.DECODED] = state[scan.NAMED] = 0
             if block.count:
@@ -365,8 +381,18 @@ class _Buffer:
 class _View(files.Window):
     """The part of a file that is in the buffer."""
 
-    def __init__(self, buffer: _Buffer, readinto: Callable[[memoryview], int], name: str, first: bytes = b"") -> None:
+    def __init__(
+        self,
+        buffer: _Buffer,
+        readinto: Callable[[memoryview], int],
+        name: str,
+        start: int,
+        left: int | None,
+        first: bytes = b"",
+    ) -> None:
         super().__init__(name)
+        self._start = start
+        self._left = left  # bytes to read, None: all
         self._buffer = buffer
         self._readinto = readinto
         self.filled = len(first)  # what was read of the file already
@@ -383,6 +409,15 @@ class _View(files.Window):
     def data(self) -> Bytes:
         """The bytes that are there."""
         return self._buffer.array[: self.filled]
+
+    def place(self, state: Ints, interfaces: _Interfaces) -> Place:
+        """Where the scan stands."""
+        time, origin = int(state[scan.TIME]), int(state[scan.ORIGIN])
+        if origin >= 0:
+            time = interfaces.time(origin, time)
+        unit, big = int(state[scan.UNIT]), bool(state[scan.BIG])
+        offset = self._start + int(state[scan.POS])
+        return Place(offset, int(state[scan.FRAME]), time, unit, big, tuple(interfaces.items))
 
     def fill(self, pos: int, need: int) -> bool:
         """Drop what is before ``pos`` and read a block; False if the file ends before there are ``need`` bytes.
@@ -401,12 +436,15 @@ class _View(files.Window):
         self.filled = kept
         room = self._buffer.array.data
         while self.filled < target and not self._ended:
+            end = target if self._left is None else min(target, self.filled + self._left)
             try:
-                size = self._readinto(room[self.filled : target])
+                size = self._readinto(room[self.filled : end]) if end > self.filled else 0
             except (CaptureError, OSError) as error:
                 self._error, size = error, 0
             self.filled += size
             self._ended = not size
+            if self._left is not None:
+                self._left -= size
         if self.filled >= need:
             return True
         if self._error:
@@ -417,9 +455,12 @@ class _View(files.Window):
 class _Pieces:
     """Chunks of any size, read as a file is."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes], skip: int = 0) -> None:
         self._chunks = chunks
         self._left = memoryview(b"")
+        while skip and (chunk := next(chunks, b"")):
+            self._left = memoryview(chunk)[skip:]
+            skip -= len(chunk) - len(self._left)
 
     def readinto(self, room: memoryview) -> int:
         """Copy what fits; 0 at the end."""

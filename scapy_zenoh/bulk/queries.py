@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from scapy_zenoh.bulk.compiling import compiled, part
-from scapy_zenoh.session.queries import Outcome, Queries
-from scapy_zenoh.session.tracker import Limits
+from scapy_zenoh.bulk.hashing import GONE, Table, enter, find
+from scapy_zenoh.session.queries import Outcome, Queries, Query
+from scapy_zenoh.session.tracker import Limits, Side
 
-FREE, GONE = -1, -2  # keys that are none
 OPEN, REPLIED, FINISHED = range(3)  # what is known of a query
 
 # sides
@@ -21,64 +23,48 @@ _OUTCOMES = (None, Outcome.ANSWERED, Outcome.EMPTY)
 
 
 @part
-def _place(keys: Any, key: int) -> int:
-    """Where a query is, or -1."""
-    mask = keys.size - 1
-    i: int = ((key * 0x27D4EB2F165667C5) >> 24) & mask
-    while keys[i] != key:
-        if keys[i] == FREE:
-            return -1
-        i = (i + 1) & mask
-    return i
-
-
-@part
 def ask(keys: Any, states: Any, sides: Any, side: int, number: int, limit: int) -> bool:
     """A request was sent; False when too many are open to remember it."""
     if sides[side, KNOWN] >= limit:
         return False
     key = side << 32 | number
-    i = _place(keys, key)
+    i = find(keys, key)
     if i < 0:
-        mask = keys.size - 1
-        i = ((key * 0x27D4EB2F165667C5) >> 24) & mask
-        while keys[i] >= 0:
-            i = (i + 1) & mask
-        keys[i] = key
+        i = enter(keys, key)
         sides[side, KNOWN] += 1
         sides[side, UNFINISHED] += 1
-    elif states[i] == FINISHED:
+    elif states[i, 0] == FINISHED:
         sides[side, UNFINISHED] += 1
-    states[i] = OPEN
+    states[i, 0] = OPEN
     return True
 
 
 @part
 def reply(keys: Any, states: Any, side: int, number: int) -> bool:
     """A reply was sent; True when it comes after the end of the replies."""
-    i = _place(keys, side << 32 | number)
+    i = find(keys, side << 32 | number)
     if i < 0:
         return False
-    if states[i] == FINISHED:
+    if states[i, 0] == FINISHED:
         return True
-    states[i] = REPLIED
+    states[i, 0] = REPLIED
     return False
 
 
 @part
 def finish(keys: Any, states: Any, sides: Any, done: Any, side: int, number: int) -> int:
     """No more replies will come; how the query ended."""
-    i = _place(keys, side << 32 | number)
-    if i < 0 or states[i] == FINISHED:
+    i = find(keys, side << 32 | number)
+    if i < 0 or states[i, 0] == FINISHED:
         return NOTHING
-    outcome = ANSWERED if states[i] == REPLIED else EMPTY
-    states[i] = FINISHED
+    outcome = ANSWERED if states[i, 0] == REPLIED else EMPTY
+    states[i, 0] = FINISHED
     sides[side, UNFINISHED] -= 1
     kept = done.shape[1]
     at = (sides[side, HEAD] + sides[side, DONE]) % kept
     if sides[side, DONE] == kept:
-        old = _place(keys, side << 32 | done[side, at])
-        if old >= 0 and states[old] == FINISHED:
+        old = find(keys, side << 32 | done[side, at])
+        if old >= 0 and states[old, 0] == FINISHED:
             keys[old] = GONE
             sides[side, KNOWN] -= 1
         sides[side, HEAD] = (sides[side, HEAD] + 1) % kept
@@ -106,42 +92,17 @@ def finish_one(keys: Any, states: Any, sides: Any, done: Any, side: int, number:
     return finish(keys, states, sides, done, side, number)
 
 
-@compiled
-def move(keys: Any, states: Any, sides: Any, to_keys: Any, to_states: Any) -> None:
-    """Move all queries to an empty table, but for those of sides that are over."""
-    mask = to_keys.size - 1
-    for i in range(keys.size):
-        key = keys[i]
-        if key >= 0 and sides[key >> 32, KNOWN] >= 0:
-            j = ((key * 0x27D4EB2F165667C5) >> 24) & mask
-            while to_keys[j] >= 0:
-                j = (j + 1) & mask
-            to_keys[j] = key
-            to_states[j] = states[i]
-
-
-class QueryTable:
+class QueryTable(Table):
     """All of them."""
 
     def __init__(self, limits: Limits) -> None:
+        super().__init__(1)
         self.limit = limits.requests
-        self.keys = np.full(1 << 12, FREE, np.int64)
-        self.states = np.zeros(1 << 12, np.int8)
         self.sides = np.zeros((1 << 6, COLUMNS), np.int64)
         self.done = np.zeros((1 << 6, limits.answered), np.int64)
-        self._used = 0  # at most
 
-    def reserve(self, count: int) -> None:
-        """Make room for so many queries."""
-        if 10 * (self._used + count) > 7 * len(self.keys):
-            known = int(self.sides[:, KNOWN].clip(0).sum())
-            size = len(self.keys)
-            while 10 * (known + count) > 5 * size:
-                size *= 2
-            keys, states = np.full(size, FREE, np.int64), np.zeros(size, np.int8)
-            move(self.keys, self.states, self.sides, keys, states)
-            self.keys, self.states, self._used = keys, states, known
-        self._used += count
+    def alive(self) -> Any:
+        return super().alive() & (self.sides[self.keys >> 32, KNOWN] >= 0)
 
     def adopt(self, side: int, queries: Queries) -> SideQueries:
         """Take over what a side remembers."""
@@ -158,6 +119,16 @@ class QueryTable:
                     own.reply(number)
         return own
 
+    def give_back(self, sides: Sequence[Side]) -> None:
+        """Give all sides what they remember."""
+        for number, side in enumerate(sides):
+            first = self.sides[number, HEAD]
+            done = np.take(self.done[number], range(first, first + self.sides[number, DONE]), mode="wrap")
+            side.queries = Queries(self.limit, self.done.shape[1], done=deque(done.tolist()))
+        places = np.flatnonzero(self.alive())
+        for key, state in zip(self.keys[places].tolist(), self.values[places, 0].tolist(), strict=True):
+            sides[key >> 32].queries.known[key & 0xFFFFFFFF] = Query(state == REPLIED, state == FINISHED)
+
 
 class SideQueries(Queries):
     """Those of one side, with the methods that the session knows."""
@@ -171,14 +142,14 @@ class SideQueries(Queries):
     def ask(self, number: int) -> bool:
         table = self.table
         table.reserve(1)
-        return ask_one(table.keys, table.states, table.sides, self.side, number, table.limit)
+        return ask_one(table.keys, table.values, table.sides, self.side, number, table.limit)
 
     def reply(self, number: int) -> bool:
-        return reply_one(self.table.keys, self.table.states, self.side, number)
+        return reply_one(self.table.keys, self.table.values, self.side, number)
 
     def finish(self, number: int) -> Outcome | None:
         table = self.table
-        return _OUTCOMES[finish_one(table.keys, table.states, table.sides, table.done, self.side, number)]
+        return _OUTCOMES[finish_one(table.keys, table.values, table.sides, table.done, self.side, number)]
 
     def unfinished(self) -> int:
         return int(self.table.sides[self.side, UNFINISHED])

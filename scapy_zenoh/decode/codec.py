@@ -26,6 +26,9 @@ class PlainCodec:
         self._rows = array("q")
         self._grow()
 
+    def __reduce__(self) -> tuple[type[PlainCodec], tuple[()]]:
+        return PlainCodec, ()  # its rows are nobody's memory
+
     def _grow(self) -> None:
         self._room = 2 * self._room or 64
         self._rows = array("q", bytes(8 * STRIDE * (self._room + 1)))

@@ -134,10 +134,9 @@ class DatagramLink(MessageSource):
         assert self.link is not None
         framing = self.link.framing(direction)
         batch = self.follower.codec.batch(data, framing, sized=False)
-        accounting = self.follower.accounting
-        accounting.add(len(data), batch.undecoded)
-        accounting.missing_bytes += missing
-        accounting.zenoh_packets += 1
+        self.account(direction, len(data), batch.undecoded)
+        self.follower.accounting.missing_bytes += missing
+        self.follower.accounting.zenoh_packets += 1
         self.emit(direction, batch, where, framing, FaultKind.TRUNCATED if missing else None)
 
     def finish(self) -> None:

@@ -41,8 +41,14 @@ class Accounting:
     undecoded_bytes: int = 0
     missing_bytes: int = 0
     messages: int = 0
+    unknown: int = 0  # rows of bytes that belong to no readable message
     faults: int = 0
     fault_kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.messages + self.unknown
 
     def decoded(self, count: int) -> None:
         """Bytes of a Zenoh link that were read."""
@@ -148,7 +154,10 @@ class Follower:
 
     def row(self, record: MessageRecord, origin: Origin) -> None:
         """A message is complete."""
-        self.accounting.messages += record.kind != "unknown"
+        if record.kind == "unknown":
+            self.accounting.unknown += 1
+        else:
+            self.accounting.messages += 1
         if record.fault:
             self.accounting.faults += 1
             self.accounting.fault_kinds[record.fault] += 1

@@ -27,6 +27,12 @@ class MessageSource:
         self.link: Link | None = None
         self.batches = [0, 0]
 
+    def account(self, direction: int, count: int, bad: int = 0) -> None:
+        """So many bytes of a direction were gone through, of which the last ``bad`` could not be read."""
+        assert self.link is not None
+        self.follower.accounting.add(count, bad)
+        self.link.add_bytes(direction, count)
+
     def emit(self, direction: int, batch: Batch, where: Where, framing: str, cut: FaultKind | None = None) -> None:
         """Rows of all messages of a batch; ``cut``: its end is missing in the capture, which is this fault."""
         ordinal = 0
@@ -49,7 +55,7 @@ class MessageSource:
     def reassemble(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> int:
         """The row of the message that a FRAGMENT completes; returns how many rows that are, 1 or 0."""
         assert self.link is not None
-        whole = self.follower.tracker.fragment(self.link, direction, record)
+        whole = self.follower.tracker.fragment(self.link, direction, record, where.time, self._peek)
         if whole is None:
             return 0
         data, count = whole
@@ -61,6 +67,10 @@ class MessageSource:
         one.sn, one.reliable, one.fragments = record.sn, record.reliable, count
         self._tell(direction, one, where, ordinal, framing)
         return 1
+
+    def _peek(self, beginning: bytes) -> MessageRecord:
+        """What the beginning of a network message tells."""
+        return self.follower.codec.network(beginning).record
 
     def _tell(self, direction: int, record: MessageRecord, where: Where, ordinal: int, framing: str) -> None:
         assert self.link is not None

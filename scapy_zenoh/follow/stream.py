@@ -205,7 +205,7 @@ class StreamLink(MessageSource):
                 self.follower.accounting.zenoh_packets += 1
             framing = self.link.framing(direction)
             batch = self.follower.codec.batch(content, framing, sized=False)
-            self.follower.accounting.add(len(content), batch.undecoded)
+            self.account(direction, len(content), batch.undecoded)
             self.emit(direction, batch, where, framing)
 
     # -- batches --
@@ -242,12 +242,12 @@ class StreamLink(MessageSource):
         return framing, size
 
     def _batch(self, direction: int, size: int, framing: str) -> None:
-        tape, accounting = self.tapes[direction], self.follower.accounting
+        tape = self.tapes[direction]
         where = tape.where(size)
         data = bytes(tape.data[:size])
         if size == PREFIX[framing]:
             tape.take(size)
-            accounting.decoded(size)
+            self.account(direction, size)
             self.batches[direction] += 1
             return
         batch = self.follower.codec.batch(data, framing, sized=True)
@@ -261,7 +261,7 @@ class StreamLink(MessageSource):
                 self.lost[direction] = self.told[direction] = True
                 self.tried[direction] = 0
         tape.take(size)
-        accounting.add(size, bad)
+        self.account(direction, size, bad)
         self.emit(direction, batch, where, framing)
 
     def _resync(self, direction: int, final: bool = False) -> bool:
@@ -295,7 +295,7 @@ class StreamLink(MessageSource):
         tape = self.tapes[direction]
         where = tape.where(count)
         tape.take(count)
-        self.follower.accounting.undecoded(count)
+        self.account(direction, count, count)
         if not self.told[direction]:
             self.told[direction] = True
             self.unknown(direction, where, str(FaultKind.GAP))
@@ -342,14 +342,13 @@ class StreamLink(MessageSource):
         data = tape.take(len(tape.data))
         prefix = PREFIX[framing]
         content = data[prefix:]
-        accounting = self.follower.accounting
         self.told[direction] = True
         if not content or framing == "compressed":
-            accounting.undecoded(len(data))
+            self.account(direction, len(data), len(data))
             self.unknown(direction, where, str(cut), framing)
         else:
             batch = self.follower.codec.batch(content, framing, sized=False)
-            accounting.add(len(data), batch.undecoded)
+            self.account(direction, len(data), batch.undecoded)
             self.emit(direction, batch, where, framing, cut)
         return 0 if size is None else size - len(data)
 
@@ -392,7 +391,7 @@ class StreamLink(MessageSource):
             if good < len(data) and frames.find(codec, data[good:], (framing,), fits, 4, final=True):
                 where = tape.where(good)
                 tape.take(good)
-                self.follower.accounting.decoded(good)
+                self.account(direction, good)
                 self.emit(direction, batch, where, framing)
                 self.lost[direction] = self.told[direction] = True
                 self.tried[direction] = 0

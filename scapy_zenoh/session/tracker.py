@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from scapy_zenoh.session.fragments import Assembler
+from scapy_zenoh.session.entities import Entities
+from scapy_zenoh.session.fragments import About, Assembler
 from scapy_zenoh.session.keyspace import KeyTable
 from scapy_zenoh.session.lanes import Lane
 from scapy_zenoh.session.queries import Outcome, Queries
@@ -56,7 +58,7 @@ class Side:
     initial_sn: int | None = None
     region: str | None = None
     keys: KeyTable = field(default_factory=lambda: KeyTable(Limits.keys))
-    entities: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    entities: Entities = field(default_factory=lambda: Entities(Limits.entities))
     declared: Counter[str] = field(default_factory=Counter)
     queries: Queries = field(default_factory=lambda: Queries(Limits.requests, Limits.answered))
     interests: dict[int, str | None] = field(default_factory=dict)
@@ -64,6 +66,17 @@ class Side:
     assemblers: dict[tuple[int, bool], Assembler] = field(default_factory=dict)
     messages: int = 0
     bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCount:
+    """What a lane came to."""
+
+    zid: str | None
+    priority: int
+    reliable: bool
+    missing: int
+    repeated: int
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +104,7 @@ class Session:
     counts: Counter[str] = field(default_factory=Counter)
     queries_done: Counter[str] = field(default_factory=Counter)
     settled: bool = False  # over, and what it waited for is counted
+    lanes: list[LaneCount] = field(default_factory=list)  # of a settled session
 
     def negotiate(self, syn: Offer, ack: Offer) -> None:
         """An option is on when both INITs have it; the rest is what the answer says."""
@@ -133,6 +147,12 @@ class Link:
     closed: int | None = None
     handshake: bool = False  # INITs of both ends were seen
     framing_override: str | None = None  # worked out from the bytes, when the handshake was not seen
+    bytes: int = 0
+
+    def add_bytes(self, direction: int, count: int) -> None:
+        """Bytes of a direction were seen."""
+        self.bytes += count
+        self.session.sides[self.side_of[direction]].bytes += count
 
     def framing(self, direction: int) -> str:
         """``plain``, ``compressed`` or ``lowlatency``: how the next batch of a direction is written."""
@@ -153,6 +173,8 @@ class Tracker:
         self.sessions: list[Session] = []
         self.findings: list[Finding] = []
         self.findings_dropped = 0
+        #: Messages that were sent in fragments, complete or not, if somebody wants to know.
+        self.chains: list[dict[str, Any]] | None = None
         self._current: dict[tuple[str, str], Session] = {}  # ids of the ends -> newest session
         self._epochs: Counter[tuple[str, str]] = Counter()
 
@@ -190,11 +212,15 @@ class Tracker:
         session.settled = True
         for side in session.sides:
             for (priority, reliable), lane in side.lanes.items():
-                if lane.finish():
+                lost = lane.finish()
+                session.lanes.append(LaneCount(side.zid, priority, reliable, lost, lane.repeated))
+                if lost:
                     where = f"{side.zid or '?'} priority {priority} {'reliable' if reliable else 'best effort'}"
                     self._find("sequence_gap", session, None, f"{lane.missing} numbers missing from {where}")
-            for assembler in side.assemblers.values():
-                if assembler.finish():
+            for lane_key, assembler in side.assemblers.items():
+                given_up = assembler.finish()
+                self._tell_chains(session, None, side, lane_key, assembler)
+                if given_up:
                     self._find("incomplete_fragments", session, None, f"{assembler.given_up} messages")
                 if assembler.over_limit:
                     self._find("limit", session, None, f"{assembler.over_limit} messages too long to put together")
@@ -203,9 +229,8 @@ class Tracker:
                 session.queries_done[Outcome.UNFINISHED.value] += unfinished
             if side.keys.full:
                 self._find("limit", session, None, "key table full")
-            for table in (side.lanes, side.assemblers, side.interests, side.entities):
+            for table in (side.lanes, side.assemblers, side.interests, side.entities, side.queries):
                 table.clear()
-            side.queries.clear()
 
     # -- messages --
 
@@ -225,8 +250,13 @@ class Tracker:
             session.last = time
         side.messages += 1
 
-    def fragment(self, link: Link, direction: int, record: MessageRecord) -> tuple[bytes, int] | None:
-        """Take the slice of a FRAGMENT; returns the whole message and its number of fragments when complete."""
+    def fragment(
+        self, link: Link, direction: int, record: MessageRecord, time: int, peek: Callable[[bytes], MessageRecord]
+    ) -> tuple[bytes, int] | None:
+        """Take the slice of a FRAGMENT; returns the whole message and its number of fragments when complete.
+
+        ``peek`` tells what the beginning of a message is about.
+        """
         if record.sn is None or record.fault:
             return None
         session, side = link.session, self._side(link, direction)
@@ -235,7 +265,23 @@ class Tracker:
         if assembler is None:
             assembler = side.assemblers[lane] = Assembler(session.mask, self.limits.reassembly)
             assembler.marked = session.patch >= 1
-        return assembler.add(record.sn, record.slice, record.more, record.first, record.drop)
+        about = None
+        if self.chains is not None and assembler.begins(record.sn, record.first) and not record.drop:
+            message = peek(record.slice)
+            about = About(message.kind, self._resolve(link, direction, _expression(message)))
+        whole = assembler.add(record.sn, record.slice, record.more, record.first, record.drop, time, about)
+        self._tell_chains(session, link, side, lane, assembler)
+        return whole
+
+    def _tell_chains(
+        self, session: Session, link: Link | None, side: Side, lane: tuple[int, bool], assembler: Assembler
+    ) -> None:
+        """Messages in fragments have come to an end."""
+        if self.chains is not None:
+            for chain in assembler.ended:
+                told = {"session": session.id, "link": link and link.id, "zid": side.zid}
+                self.chains.append({**told, "priority": lane[0], "reliable": lane[1], **chain.told()})
+        assembler.ended.clear()
 
     # -- transport --
 
@@ -277,7 +323,8 @@ class Tracker:
         else:
             for side, end in zip(session.sides, ends, strict=True):
                 side.messages += end.messages
-                for number, name in end.keys.names.items():
+                side.bytes += end.bytes
+                for number, name in end.keys.names().items():
                     side.keys.declare(number, name)
         session.counts.update(provisional.counts)
         if provisional in self.sessions:
@@ -341,6 +388,7 @@ class Tracker:
         lane.see(record.sn, record.kind == "fragment" and not record.more)
         if record.kind == "frame" and key in side.assemblers:
             side.assemblers[key].frame(session.ordered)
+            self._tell_chains(session, link, side, key, side.assemblers[key])
 
     # -- network --
 
@@ -384,9 +432,11 @@ class Tracker:
 
     def _declare(self, link: Link, direction: int, record: MessageRecord, time: int) -> None:
         if record.body is not None and record.entity_id is not None and not record.fault:
-            record.key = self.declared(link, direction, record.body, record.entity_id, _expression(record))
+            record.key = self._declared(link, direction, record.body, record.entity_id, _expression(record))
 
-    def declared(self, link: Link, direction: int, body: str, number: int, expression: Expression | None) -> str | None:
+    def _declared(
+        self, link: Link, direction: int, body: str, number: int, expression: Expression | None
+    ) -> str | None:
         """A declaration or its withdrawal; returns the key expression of what it is about."""
         side = self._side(link, direction)
         happens, _, what = body.partition("_")
@@ -399,15 +449,17 @@ class Tracker:
             return key
         if happens == "declare":
             key = self._resolve(link, direction, expression)
-            if len(side.entities) < self.limits.entities or (what, number) in side.entities:
-                side.entities[what, number] = key
-            else:
-                self._find("limit", link.session, link, "entity table full")
+            if not side.entities.declare(what, number, key):
+                self.too_many_entities(link)
             side.declared[what] += 1
             return key
-        known = side.entities.pop((what, number), None)
+        known = side.entities.withdraw(what, number)
         named = expression is None or expression[0] is not None  # the extension says what is withdrawn
         return self._resolve(link, direction, expression) if named else known
+
+    def too_many_entities(self, link: Link) -> None:
+        """Something was declared while as much is remembered as may be."""
+        self._find("limit", link.session, link, "entity table full")
 
     def _declared_key(self, link: Link, direction: int, expression: Expression | None) -> str | None:
         """D_KEYEXPR has no mapping flag: a scope is the receiver's, else the sender's."""
@@ -451,7 +503,8 @@ class Tracker:
 
     def _new_side(self) -> Side:
         limits = self.limits
-        return Side(keys=KeyTable(limits.keys), queries=Queries(limits.requests, limits.answered))
+        queries = Queries(limits.requests, limits.answered)
+        return Side(keys=KeyTable(limits.keys), entities=Entities(limits.entities), queries=queries)
 
     def _find(self, kind: str, session: Session | None, link: Link | None, detail: str) -> None:
         if len(self.findings) >= self.limits.findings:

@@ -166,6 +166,9 @@ class Group(Link):
             self.send(direction, join(self.session, direction))
 
 
+KINDS = (Stream, Datagrams, Group)
+
+
 def join(session: Session, direction: int) -> bytes:
     """A JOIN of a node."""
     exts: list[Any] = [z.ZenohExtJoinLanes(next_sns=[0] * 16)] if session.lanes else []
@@ -192,10 +195,10 @@ def _put(draw: st.DrawFn) -> Any:
 
 
 @st.composite
-def telling(draw: st.DrawFn) -> bytes:
-    """A message that refers to others, or that others refer to."""
-    what, number = draw(st.integers(0, 10)), draw(NUMBERS)
-    match what:
+def declaring(draw: st.DrawFn) -> bytes:
+    """A declaration, a withdrawal, or a message that needs them."""
+    number = draw(NUMBERS)
+    match draw(st.integers(0, 6)):
         case 0 | 1:
             suffix = draw(KEYS)
             message = z.ZenohDeclare() / z.ZenohDeclareKeyexpr(expr_id=number, scope=draw(NUMBERS), suffix=suffix)
@@ -208,6 +211,16 @@ def telling(draw: st.DrawFn) -> bytes:
             kind = draw(st.sampled_from([z.ZenohUndeclareSubscriber, z.ZenohUndeclareQueryable, z.ZenohUndeclareToken]))
             exts = [z.ZenohExtWireExpr(**_expression(draw))] if draw(st.booleans()) else []
             message = z.ZenohDeclare() / kind(id=number, exts=exts)
+        case _:
+            message = z.ZenohPush(**_expression(draw)) / _put(draw)
+    return bytes(message)
+
+
+@st.composite
+def telling(draw: st.DrawFn) -> bytes:
+    """A message that refers to others, or that others refer to."""
+    what, number = draw(st.integers(0, 10)), draw(NUMBERS)
+    match what:
         case 5:
             message = z.ZenohRequest(request_id=number, **_expression(draw)) / z.ZenohQuery()
         case 6:
@@ -218,7 +231,7 @@ def telling(draw: st.DrawFn) -> bytes:
         case 8:
             message = z.ZenohInterest(id=number, mode=draw(st.integers(0, 3)), K=1, S=1)
         case _:
-            message = z.ZenohPush(**_expression(draw)) / _put(draw)
+            return draw(declaring())
     return bytes(message)
 
 
@@ -307,7 +320,7 @@ def _lane(session: Session, lane: tuple[int, int]) -> list[Any]:
 
 
 @st.composite
-def conversations(draw: st.DrawFn, kinds: tuple[type[Link], ...] = (Stream, Datagrams, Group)) -> list[Record]:
+def conversations(draw: st.DrawFn, kinds: tuple[type[Link], ...] = KINDS) -> list[Record]:
     """The packets of a few links."""
     wire = Wire()
     low_latency = draw(st.sampled_from([False, False, False, True]))

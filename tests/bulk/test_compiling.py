@@ -10,8 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
+from numba.core import caching
 
 from scapy_zenoh import compilation
 from scapy_zenoh.bulk import engine
@@ -44,6 +46,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def key() -> str:
     compilation.sources.cache_clear()
     return compilation.sources()
+
+
+def test_code_is_compiled_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in containers whose packages and home cannot be written."""
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError):
+        numba.njit(cache=True)(lambda number: number)
+    assert compiled(lambda number: number + 1)(1) == 2
 
 
 def test_a_change_of_any_source_is_a_change_of_the_key(package: Path) -> None:
