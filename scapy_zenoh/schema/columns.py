@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-#: ``text`` repeats a lot; ``number`` has 64 bits without sign; ``texts`` is a list.
-Type = Literal["text", "texts", "bytes", "bool", "int8", "int32", "int64", "number"]
+#: ``text`` repeats a lot; ``number`` has 64 bits without sign; ``texts`` is a list; ``instant`` counts microseconds.
+Type = Literal["text", "texts", "bytes", "bool", "int8", "int32", "int64", "number", "instant", "date"]
 
 
 class Column(NamedTuple):
