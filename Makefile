@@ -16,10 +16,10 @@ test: .venv/.dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/python -m pytest -n auto
+	.venv/bin/python -m pytest -n auto --dist worksteal
 
 quick: .venv/.dev
-	.venv/bin/python -m pytest -q -n auto -m 'not slow and not live'
+	.venv/bin/python -m pytest -q -n auto --dist worksteal -m 'not slow and not live'
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

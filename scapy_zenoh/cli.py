@@ -15,6 +15,8 @@ from typing import NamedTuple, NoReturn
 
 from scapy_zenoh import __version__, commands, generate, lua_command
 from scapy_zenoh.capture import CaptureError
+from scapy_zenoh.pipeline import commands as pipeline
+from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.wireshark import WiresharkError
 
 
@@ -64,9 +66,11 @@ def _demo(args: argparse.Namespace) -> int:
 COMMANDS = {
     "dissect": Command("every message of captures, one line each", commands.dissect_arguments, commands.dissect),
     "summary": Command("sessions, accounting and findings of captures", commands.summary_arguments, commands.summary),
+    "tables": Command("captures as a folder of tables, with Spark", pipeline.tables_arguments, pipeline.tables),
+    "stream": Command("the same, of captures as they are recorded", pipeline.stream_arguments, pipeline.stream),
     "generate": Command("a synthetic capture with its truth file", generate.add_arguments, generate.run),
     "lua": Command("the Wireshark plugin, generated from the messages", lua_command.add_arguments, lua_command.run),
-    "demo": Command("read the shipped samples, craft a packet, break one", _demo_arguments, _demo),
+    "demo": Command("read the shipped samples, craft, break, make tables", _demo_arguments, _demo),
 }
 
 
@@ -88,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except (UserError, CaptureError, WiresharkError) as error:
+    except (UserError, CaptureError, PipelineError, WiresharkError) as error:
         sys.stdout.flush()
         print(f"scapy-zenoh: {error}", file=sys.stderr)
         return 2

@@ -17,11 +17,18 @@ from scapy_zenoh.recording import Recording
 from scapy_zenoh.story import line, overview
 
 
-def capture_arguments(parser: argparse.ArgumentParser) -> None:
+def capture_arguments(
+    parser: argparse.ArgumentParser, what: str = "pcap or pcapng, also .gz and .zst; - is stdin"
+) -> None:
     """What every command that reads captures takes."""
-    parser.add_argument("captures", nargs="+", metavar="CAPTURE", help="pcap or pcapng, also .gz and .zst; - is stdin")
-    parser.add_argument("--port", type=_port, nargs="+", default=[], metavar="N", help="read these ports as Zenoh too")
+    parser.add_argument("captures", nargs="+", metavar="CAPTURE", help=what)
+    port_argument(parser)
     parser.add_argument("--keylog", metavar="FILE", help="TLS key log (SSLKEYLOGFILE) to decrypt TLS links with")
+
+
+def port_argument(parser: argparse.ArgumentParser) -> None:
+    """On which ports Zenoh is."""
+    parser.add_argument("--port", type=_port, nargs="+", default=[], metavar="N", help="read these ports as Zenoh too")
 
 
 def dissect_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,15 @@
-"""What the package does, shown once from start to end: read captures, look inside, craft, break."""
+"""What the package does, shown once from start to end: read captures, look inside, craft, break, make tables."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib.metadata import PackageNotFoundError, files
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from scapy.error import Scapy_Exception
@@ -20,6 +23,7 @@ import scapy_zenoh
 from scapy_zenoh.data import ZenohPut
 from scapy_zenoh.message import Faulty
 from scapy_zenoh.network import ZenohPush
+from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.scapy_session import ZenohSession
 
 #: Lines shown of one capture; the shipped samples are shorter.
@@ -36,6 +40,26 @@ IP(dst="127.0.0.1") / TCP(sport=50000, flags="PA") / ZenohBatch(msgs=[
 ])"""
 BROKEN = """\
 ZenohPush(suffix="demo/room/1/temperature", suffix_len=99) / ZenohPut(data=b"22.0")"""
+
+
+#: What is asked of the tables: shown and evaluated as well.
+QUESTIONS = {
+    "What was published, samples on several links counted once?": """\
+key_rates(tables["messages"]) \\
+    .select("key", "publishers", "samples", "bytes", "hops") \\
+    .orderBy("bytes", ascending=False)""",
+    "How long did queries take, on each link?": """\
+spark.sql('''
+  SELECT substr(zid, 1, 8) AS asker, substr(peer_zid, 1, 8) AS asked, key, outcome, replies,
+         round((finished - asked) / 1e6, 2) AS ms
+  FROM queries ORDER BY asked''')""",
+    "Who talked to whom, and how was the session set up?": """\
+spark.sql('''
+  SELECT substr(low_zid, 1, 8) AS low, low_whatami, substr(high_zid, 1, 8) AS high, high_whatami,
+         compression, low_latency, low_bytes + high_bytes AS bytes
+  FROM sessions WHERE high_zid IS NOT NULL ORDER BY opened''')""",
+}
+MOST_ROWS = 8  # shown of an answer
 
 
 class Unreadable(Exception):
@@ -73,6 +97,8 @@ def demo(folder: Path) -> None:
     _craft()
     _title("4. Break: every computed field can be set, also to nonsense")
     _break()
+    _title("5. Tables: all captures as Parquet, written and queried with Spark")
+    _tables(list(captures.values()))
 
 
 def _title(text: str) -> None:
@@ -173,3 +199,36 @@ def _break() -> None:
     ((owner, fault),) = packet.faults()
     print(f"\n  fault:      {packet.fault}, found in {owner.name} at byte {fault.offset}, field {fault.field}")
     print(f"  same bytes: {bytes(packet) == data}")
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _tables(captures: list[Path]) -> None:
+    print("Spark starts, which takes some seconds.", flush=True)
+    try:
+        from scapy_zenoh.pipeline import analytics
+        from scapy_zenoh.pipeline.spark import session
+        from scapy_zenoh.pipeline.tables import read_tables, write_tables
+
+        spark = session()
+    except (ImportError, PipelineError) as error:
+        print(f"Not shown: {error}")
+        return
+    with TemporaryDirectory() as folder:
+        output = Path(folder) / "tables"
+        report = write_tables(spark, [str(path) for path in captures], output)
+        print(f"{report.captures} captures became {report.rows['messages']} messages. The folder has these tables:")
+        print("  " + " ".join(sorted(path.name for path in output.iterdir() if path.name[0] != "_")))
+        names = {**vars(analytics), "spark": spark, "tables": read_tables(spark, output)}
+        for question, code in QUESTIONS.items():
+            print(f"\n{question}\n\n{textwrap.indent(code, '  ')}\n")
+            _show_rows(eval(code, names))
+    print("\nTo keep them: scapy-zenoh tables CAPTURE... -o FOLDER; docs/tables.md tells more.")
+
+
+def _show_rows(rows: Any) -> None:
+    shown = StringIO()
+    with redirect_stdout(shown):
+        rows.show(MOST_ROWS, truncate=False)
+    print(textwrap.indent(shown.getvalue().rstrip(), "  "))

@@ -17,8 +17,11 @@ GROUP_ROWS = 1 << 17  # rows that are written together
 class ParquetFile:
     """Writes record batches as they come: ``with ParquetFile(path) as out: out.add(batch)``."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._writer = pq.ParquetWriter(str(path), arrow.schema())
+    def __init__(self, path: str | Path, schema: Any = None) -> None:
+        self._schema = arrow.schema() if schema is None else schema
+        # Numbers seldom repeat: looking for those that do takes time and saves nothing.
+        texts = [field.name for field in self._schema if field.type == arrow.TEXT]
+        self._writer = pq.ParquetWriter(str(path), self._schema, use_dictionary=texts, compression="zstd")
         self._batches: list[Any] = []
         self._rows = 0
 
@@ -33,12 +36,17 @@ class ParquetFile:
             self._flush()
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._batches, arrow.schema()))
+        # With one dictionary for all of them: the writer gives dictionaries up when they change.
+        self._writer.write_table(pa.Table.from_batches(self._batches, self._schema).unify_dictionaries())
         self._batches, self._rows = [], 0
+
+    def close(self) -> None:
+        """Write what is left, and the end of the file."""
+        if self._rows:
+            self._flush()
+        self._writer.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._rows:
-            self._flush()
-        self._writer.close()
+        self.close()

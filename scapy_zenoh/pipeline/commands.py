@@ -1,0 +1,157 @@
+"""``scapy-zenoh tables`` and ``stream``: captures in, a folder of tables out. Spark is loaded when they run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from scapy_zenoh import commands
+from scapy_zenoh.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from scapy_zenoh.pipeline.tables import Report
+
+MOST_TOLD = 10  # captures that could not be read
+
+
+def _common_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder of the tables")
+    parser.add_argument("--master", metavar="URL", help="Spark master, e.g. spark://host:7077 (local[*,4])")
+    parser.add_argument("--no-payload", action="store_true", help="leave payloads and attachments out")
+
+
+def _split_argument(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--split", type=_size, metavar="BYTES", help="what one task reads, e.g. 64M (the default)")
+
+
+def tables_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``tables``."""
+    commands.capture_arguments(parser, "pcap or pcapng, also .gz and .zst: files, folders, globs")
+    _common_arguments(parser)
+    parser.add_argument("--recording", action="store_true", help="all captures are one recording in that order")
+    size = parser.add_mutually_exclusive_group()
+    _split_argument(size)
+    size.add_argument("--partitions", type=_count, metavar="N", help="about so many tasks, instead of --split")
+
+
+def stream_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``stream``."""
+    parser.add_argument("folder", metavar="DIR", help="folder of rotating captures, or of such folders")
+    commands.port_argument(parser)
+    _common_arguments(parser)
+    _split_argument(parser)
+    parser.add_argument("--once", action="store_true", help="read what is there and stop")
+    parser.add_argument(
+        "--settle", type=_seconds, default=10.0, metavar="S", help="the newest file is read S s after its last change"
+    )
+
+
+def tables(args: argparse.Namespace) -> int:
+    """Write the tables of captures."""
+    _want("pyarrow", "pyspark")
+    from pyspark.errors import PySparkException
+
+    from scapy_zenoh.pipeline.spark import one_line, session
+    from scapy_zenoh.pipeline.stretch import Options
+    from scapy_zenoh.pipeline.tables import check, write_tables
+
+    options = Options(tuple(args.port), args.keylog, not args.no_payload)
+    check(args.captures, args.output, options)  # complain before Spark starts, which takes seconds
+    spark = session(args.master)
+    try:
+        report = write_tables(
+            spark,
+            args.captures,
+            args.output,
+            options,
+            recording=args.recording,
+            split=args.split,
+            partitions=args.partitions,
+        )
+    except PySparkException as error:
+        raise PipelineError(f"the job failed: {one_line(error)}") from error
+    bad = f", {len(report.unread):,} of them not to their end" if report.unread else ""
+    print(f"{report.captures:,} files read{bad}. Tables in {args.output}:")
+    _tell(report)
+    return 0
+
+
+def stream(args: argparse.Namespace) -> int:
+    """Keep the tables of a folder up to date."""
+    _want("pyarrow", "pyspark")
+    from scapy_zenoh.pipeline.spark import session
+    from scapy_zenoh.pipeline.stream import check, stream_tables
+    from scapy_zenoh.pipeline.stretch import SPLIT, Options
+
+    check(args.folder, args.output)
+    options = Options(tuple(args.port), None, not args.no_payload)
+
+    def told(number: int, report: Report) -> None:
+        files = "1 file" if report.captures == 1 else f"{report.captures:,} files"
+        print(f"batch {number}: {files}, {report.rows['messages']:,} messages", flush=True)
+        _tell_unread(report)
+
+    try:
+        spark = session(args.master)
+        if not args.once:
+            print(f"following {args.folder}, until you press Ctrl+C", flush=True)
+        stream_tables(
+            spark,
+            args.folder,
+            args.output,
+            options,
+            once=args.once,
+            settle=args.settle,
+            split=args.split or SPLIT,
+            told=told,
+        )
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _want(*modules: str) -> None:
+    from importlib.util import find_spec
+
+    for name in modules:
+        if find_spec(name) is None:
+            raise PipelineError(f"tables on Spark need {name}: pip install 'scapy-zenoh[spark]'")
+
+
+def _tell(report: Report) -> None:
+    from scapy_zenoh.schema.tables import TABLES
+
+    for table in TABLES:
+        print(f"  {table:<12} {report.rows[table]:>12,} rows")
+    sys.stdout.flush()
+    _tell_unread(report)
+
+
+def _tell_unread(report: Report) -> None:
+    for path, error in report.unread[:MOST_TOLD]:
+        print(error if error.startswith(path) else f"{path}: {error}", file=sys.stderr)
+    if len(report.unread) > MOST_TOLD:
+        print(f"and {len(report.unread) - MOST_TOLD} more: see error in the table captures", file=sys.stderr)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    """Bytes: ``1000000``, ``500K``, ``64M``, ``1G``."""
+    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
+    return _count(text[:-1] if unit else text) << (unit or 0)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
+    return seconds

@@ -1,0 +1,427 @@
+"""Captures as they are recorded: the tables of a folder of rotating files, kept up to date by Spark's streaming.
+
+After every batch the tables are what ``tables --recording`` would make of the files so far. What is remembered of a
+recording between two files is the value of its key in Spark's state store (``transformWithState``): a batch goes
+through its new files from there, cuts them, and leaves the memory for the next one. The stretches it found are then
+written like those of any job; if that gives other rows than were counted, because a file was changed or deleted in
+between, the batch is done again. It is committed under its number, once. When Spark does it again after a crash, all
+that is left to do is to remember what was remembered then, which the commit has kept: files may be gone meanwhile.
+
+Most rows are final when they are written. What may still change is written anew by every batch, and the note of the
+commit says where it is: the *tail* (what would follow if the recording ended now: batches cut in the middle, what
+waits behind a hole), queries and declarations that are open, and the tables of what is known at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import Row
+
+from scapy_zenoh.pipeline import arrivals
+from scapy_zenoh.pipeline.captures import Captures, find
+from scapy_zenoh.pipeline.errors import PipelineError
+from scapy_zenoh.pipeline.schema import of_table
+from scapy_zenoh.pipeline.spark import one_line
+from scapy_zenoh.pipeline.store import STREAM, File, Store
+from scapy_zenoh.pipeline.stretch import SPLIT, Options, Stretch, can_be_cut, cut
+from scapy_zenoh.pipeline.tables import DERIVED, OF_INTEREST, Report, literal, stage, staged, write_stretches
+from scapy_zenoh.recording import Checkpoint, Recording
+from scapy_zenoh.schema.tables import TABLES
+
+FOLDER, CHECKPOINT, LEDGER, CARRIED, MEMORY = "_stream", "checkpoint", "files.jsonl", "open", "memory"
+POLL = 2  # seconds between two looks into the folder
+MOST_PARTITIONS = 8  # of the state: a recording is in one of them
+ATTEMPTS = 4  # at a batch whose files change
+
+#: Tables of what is known when a recording ends, or would end.
+AT_THE_END = ("sessions", "links", "lanes", "findings", "captures")
+
+_OPEN = {"declarations": "withdrawn", "queries": "finished"}  # null while a row may change
+
+
+def stream_tables(
+    spark: SparkSession,
+    folder: str,
+    output: str | Path,
+    options: Options = Options(),  # noqa: B008
+    *,
+    once: bool = False,
+    settle: float = 10.0,
+    split: int = SPLIT,
+    most: int = arrivals.MOST_FILES,
+    told: Callable[[int, Report], None] | None = None,
+) -> None:
+    """Keep the tables of a folder of rotating captures up to date, until interrupted; or ``once``.
+
+    The newest file of a folder is read when there is a newer one or it has not changed for ``settle`` seconds.
+    A batch has at most ``most`` files. ``told`` hears of every batch: its number, and what it brought.
+    """
+    check(folder, output)
+    if options.keylog is not None:
+        raise PipelineError("a key log needs whole recordings: decrypt with tables, not with stream")
+    store, source = Store(output), str(Path(folder).resolve())
+    with store:
+        check(folder, output)
+        place = store.path / FOLDER
+        place.mkdir(exist_ok=True)
+        if store.note(STREAM) is None:  # from now on they follow this folder
+            none: dict[str, Any] = {"tails": {}, "carried": {}, "memory": []}
+            store.commit([], [], {"name": STREAM, "batch": -1, "source": source, **none})
+        batches = _Batches(store, source, options, told)
+        if once:
+            _wait_for_newest(source, settle)
+        with _quiet_start(spark) as started:
+            batches.started = started
+            with _few_partitions(spark):
+                query = _query(spark, source, place, options, settle, split, most, batches.take, once)
+            try:
+                _wait_for_end(query, batches)
+            except Exception as error:
+                raise PipelineError(f"the stream stopped: {one_line(batches.error or error)}") from error
+            finally:
+                query.stop()
+
+
+def check(folder: str, output: str | Path) -> None:
+    """Complain about folders that cannot be followed or written; nothing is written."""
+    if not Path(folder).is_dir():
+        raise PipelineError(f"{folder}: no such folder")
+    store, source = Store(output), Path(folder).resolve()
+    store.check()
+    tables = store.path.resolve()
+    if tables == source or source in tables.parents:
+        raise PipelineError(f"{output}: the tables cannot be inside the folder that is read")
+    note = store.note(STREAM) if store.is_there() else None
+    if note is None:
+        if any(True for table in TABLES for _ in (store.path / table).rglob("*.parquet")):
+            raise PipelineError(f"{output}: these tables were not written by a stream; name another folder")
+        return
+    if note["source"] != str(source):
+        raise PipelineError(f"{output}: these tables follow another folder ({note['source']})")
+    checkpoint = store.path / FOLDER / CHECKPOINT
+    if note["batch"] >= 0 and not checkpoint.is_dir():
+        raise PipelineError(f"{checkpoint}: what the stream remembers is gone; name another folder for the tables")
+
+
+def _wait_for_newest(source: str, settle: float) -> None:
+    """Give files that were just written the time after which they count as finished."""
+    try:
+        newest = max((Path(path).stat().st_mtime for path in find([source])), default=0.0)
+    except (OSError, PipelineError):
+        return
+    time.sleep(max(0.0, min(settle, newest + settle - time.time() + 0.1)))
+
+
+def _wait_for_end(query: Any, batches: _Batches) -> None:
+    """Wait until the query ends by itself or is interrupted; then until its batch ends, or it is interrupted again.
+
+    Spark's own answer to an interrupt would make the batch fail, which it tells in many words.
+    """
+    interrupted = Event()
+
+    def interrupt(*_: Any) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    in_main = current_thread() is main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if in_main else None
+    try:
+        while query.isActive and not interrupted.wait(0.2):
+            pass
+        while interrupted.is_set() and query.isActive and batches.busy:
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        return
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, before)
+    if not interrupted.is_set():
+        query.awaitTermination()  # which tells why
+
+
+@contextmanager
+def _quiet_start(spark: SparkSession) -> Iterator[Callable[[], None]]:
+    """Spark checks the state with a Python process that tells its steps: nobody hears it. Call what this gives."""
+    system = spark._jvm.java.lang.System if hasattr(spark, "_jvm") else None  # type: ignore[union-attr]
+    if system is None:  # Spark Connect: it is told elsewhere
+        yield lambda: None
+        return
+    nowhere = spark._jvm.java.io.OutputStream.nullOutputStream()  # type: ignore[union-attr]
+    errors = system.err
+
+    def started() -> None:
+        system.setErr(errors)
+
+    system.setErr(spark._jvm.java.io.PrintStream(nowhere))  # type: ignore[union-attr]
+    try:
+        yield started
+    finally:
+        started()
+
+
+@contextmanager
+def _few_partitions(spark: SparkSession) -> Iterator[None]:
+    """Spark keeps state, and shuffles, in as many parts as this says: its 200 take minutes where a few take seconds.
+
+    A stream takes over the configuration that its session has when it starts; later ones take that of the first.
+    """
+    name = "spark.sql.shuffle.partitions"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, str(min(int(before), MOST_PARTITIONS)))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def _query(
+    spark: SparkSession,
+    source: str,
+    place: Path,
+    options: Options,
+    settle: float,
+    split: int,
+    most: int,
+    take: Callable[[DataFrame, int], None],
+    once: bool,
+) -> Any:
+    spark.conf.set(
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",  # transformWithState wants it
+    )
+    arrivals.register(spark)
+    files = (
+        spark.readStream.format("zenoh_arrivals")
+        .option("folder", source)
+        .option("ledger", str(place / LEDGER))
+        .option("settle", str(settle))
+        .option("most", str(most))
+        .load()
+    )
+    work = files.groupBy("recording").transformWithState(
+        statefulProcessor=Following(options, split, str(place / MEMORY)),
+        outputStructType="recording string, work binary",
+        outputMode="Append",
+        timeMode="None",
+    )
+    writer = work.writeStream.foreachBatch(take).option("checkpointLocation", str(place / CHECKPOINT))
+    return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{POLL} seconds")).start()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the new files of a recording are."""
+
+    captures: Captures
+    stretches: list[Stretch]  # the last one is the tail, which has nothing to read
+    rows: int  # of messages in the others
+    over: list[str]  # sessions of which nothing more can come
+    memory: bytes  # what is remembered behind these files
+    kept: str  # the name under which the commit keeps that
+
+
+class Following(StatefulProcessor):
+    """Goes through the new files of a recording from where the last ones ended, and cuts them into stretches."""
+
+    def __init__(self, options: Options, split: int, kept: str) -> None:
+        self.options, self.split, self.kept = options, split, kept
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.memory = handle.getValueState("memory", "memory binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        files = sorted(rows, key=lambda row: row.ordinal)
+        captures = Captures(key[0], tuple(os.fsdecode(bytes(row.path)) for row in files), files[0].late)
+        name = f"{captures.name}-{files[0].ordinal}"
+        kept = Path(self.kept, name)
+        if kept.exists():  # this batch is committed
+            self.memory.update((kept.read_bytes(),))
+            return
+        known = self.memory.get() if self.memory.exists() else None
+        begin = None if known is None else Checkpoint(0, None, bytes(known[0]))
+        every = self.split if can_be_cut(captures, self.options) else sys.maxsize
+        stretches = cut(captures, self.options, every, begin)
+        end = stretches[-1].end
+        assert end is not None
+        before, after = _recording(begin), _recording(end)
+        _forget_names(after)
+        work = Work(
+            captures,
+            [*stretches, Stretch(captures, end)],
+            after.follower.accounting.rows - before.follower.accounting.rows,
+            sorted(_over(after) - _over(before)),
+            after.memory(),
+            name,
+        )
+        if not captures.late:  # nothing follows a late one
+            self.memory.update((work.memory,))
+        yield Row(recording=captures.name, work=pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
+
+
+def _recording(stop: Checkpoint | None) -> Recording:
+    """A recording that was read until there."""
+    return Recording([], memory=stop.memory if stop is not None else None, compiled=False)
+
+
+def _over(recording: Recording) -> set[str]:
+    return {session.id for session in recording.follower.tracker.sessions if session.settled}
+
+
+def _forget_names(recording: Recording) -> None:
+    """Sessions that are over stay in the tables, but nobody will ask for their names."""
+    for session in recording.follower.tracker.sessions:
+        if session.settled:
+            for side in session.sides:
+                side.keys.known.clear()
+
+
+class _Batches:
+    """Writes and commits what the batches bring."""
+
+    def __init__(self, store: Store, source: str, options: Options, told: Callable[[int, Report], None] | None) -> None:
+        self.store, self.source, self.options, self.told = store, source, options, told
+        self.started: Callable[[], None] = lambda: None
+        self.error: Exception | None = None
+        self.busy = False
+
+    def take(self, found: DataFrame, number: int) -> None:
+        """Do batch ``number``, unless it is done."""
+        self.busy = True
+        try:
+            self.started()
+            self._take(found, number)
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            self.busy = False
+
+    def _take(self, found: DataFrame, number: int) -> None:
+        note = self.store.note(STREAM)
+        assert note is not None
+        if number <= note["batch"]:
+            found.collect()  # Spark wants its state
+            return
+        for _ in range(ATTEMPTS):
+            rows = found.collect()
+            if not rows:
+                return
+            report = self._write(found.sparkSession, number, note, [pickle.loads(bytes(row.work)) for row in rows])
+            if report is not None:
+                if self.told is not None:
+                    self.told(number, report)
+                return
+        raise PipelineError("captures are changed while they are read")
+
+    def _write(self, spark: SparkSession, number: int, note: dict[str, Any], work: Sequence[Work]) -> Report | None:
+        """Write what a batch brings, and commit it; None if the files do not give as many rows any more."""
+        names = [one.captures.name for one in work]
+        going_on = [one.captures.name for one in work if not one.captures.late]
+        paths = {path for one in work for path in one.captures.paths}
+        report, provisional = Report(captures=len(paths)), Report()
+        with self.store.staging() as staging:
+            (staging / "tails").mkdir()
+            parts = [[stretch] for one in work for stretch in one.stretches[:-1]]
+            new = write_stretches(spark, parts, self.options, staging, report)
+            if report.rows["messages"] != sum(one.rows for one in work):
+                return None
+            last = [[one.stretches[-1] for one in work]]
+            tails = write_stretches(spark, last, self.options, staging / "tails", provisional)
+            made = [_Pieces(spark, staging, table, note) for table in _OPEN]
+            for pieces in made:
+                pieces.make(new, tails, work, report)
+            passing = [file for file in tails if file.table not in AT_THE_END]
+            passing += [file for pieces in made for file in pieces.open]
+            added = [*new, *tails, *(file for pieces in made for file in (*pieces.over, *pieces.open))]
+            carried = {pieces.table: pieces.carried(number) for pieces in made}
+            moves = [(file.staged, file.place) for file in added]
+            moves += [move for table in carried.values() for move in table]
+            memories = self._memories(staging, work)
+            moves += memories
+            gone = [*(place for name in names for place in note["tails"].get(name, []))]
+            gone += self.store.files_of(names, AT_THE_END)
+            gone += [place for places in note["carried"].values() for place in places]
+            gone += note["memory"]
+            tails_now = {name: [file.place for file in passing if file.recording == name] for name in going_on}
+            now = {
+                "name": STREAM,
+                "batch": number,
+                "source": self.source,
+                "tails": note["tails"] | tails_now,
+                "carried": {table: [place for _, place in places] for table, places in carried.items()},
+                "memory": [place for _, place in memories],
+            }
+            self.store.commit(moves, gone, now)
+        report.unread = [(path, error) for path, error in provisional.unread if path in paths]
+        return report
+
+    @staticmethod
+    def _memories(staging: Path, work: Sequence[Work]) -> list[tuple[str, str]]:
+        """What is remembered, for a batch that is done again."""
+        found = []
+        for one in work:
+            if not one.captures.late:
+                (staging / one.kept).write_bytes(one.memory)
+                found.append((str(staging / one.kept), f"{FOLDER}/{MEMORY}/{one.kept}"))
+        return found
+
+
+class _Pieces:
+    """A table that is made from messages, piece by piece: rows that are over are added, open ones written anew."""
+
+    def __init__(self, spark: SparkSession, staging: Path, table: str, note: dict[str, Any]) -> None:
+        self.spark, self.staging, self.table = spark, staging, table
+        self._before = [str(staging.parents[1] / place) for place in note["carried"].get(table, [])]
+        self._going_on = list(note["tails"])  # all recordings but late ones
+        self._carried = staging / CARRIED / table
+        self._make = DERIVED[table]
+        self.over: list[File] = []
+        self.open: list[File] = []
+
+    def make(self, new: Sequence[File], tails: Sequence[File], work: Sequence[Work], report: Report) -> None:
+        """Take the messages of a batch."""
+        before = None
+        if self._before and self._going_on:
+            before = self.spark.read.parquet(*map(literal, self._before))
+            before = before.where(F.col("recording").isin(*self._going_on))
+        rows = self._make(self._messages(self.staging, new), before, keep_sender=True).cache()
+        is_over = F.col(_OPEN[self.table]).isNotNull() | F.col("sender").isNull()
+        for one in work:
+            if one.over:
+                of_it = (F.col("recording") == one.captures.name) & F.col("session").isin(*one.over)
+                is_over |= F.coalesce(of_it, F.lit(False))
+        self.over = stage(rows.where(is_over).drop("sender"), self.table, self.staging, report)
+        rows.where(~is_over).coalesce(1).write.parquet(str(self._carried))
+        rows.unpersist()
+        carried = self.spark.read.schema(rows.schema).parquet(literal(self._carried))
+        names = [one.captures.name for one in work]
+        shown = self._make(
+            self._messages(self.staging / "tails", tails), carried.where(F.col("recording").isin(*names))
+        )
+        self.open = stage(shown, self.table, self.staging / "tails", report)
+
+    def _messages(self, place: Path, files: Sequence[File]) -> DataFrame:
+        rows = staged(self.spark, "messages", place, files)
+        if rows is None:
+            rows = self.spark.createDataFrame([], of_table("messages"))
+        return rows.where(F.col("kind").isin(*OF_INTEREST))
+
+    def carried(self, number: int) -> list[tuple[str, str]]:
+        """The files of rows that are open, and where they are kept until the next batch."""
+        found = sorted(self._carried.glob("*.parquet"))
+        return [(str(path), f"{FOLDER}/{CARRIED}/{self.table}-{number}-{path.name}") for path in found]
