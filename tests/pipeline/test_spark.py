@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,17 @@ from scapy_zenoh.pipeline.spark import one_line, session
 from tests.pipeline.cluster import KILLED, run
 
 
-def complaint(master: str | None = None, **conf: str) -> str:
-    """What a session that cannot be had says, in one line."""
+def complaint(ask: Callable[..., object], *arguments: str) -> str:
+    """What is said in one line where there can be no session."""
     with pytest.raises(PipelineError) as caught:
-        session(master, **conf)
+        ask(*arguments)
     assert len(str(caught.value).splitlines()) == 1
     return str(caught.value)
+
+
+def refusal(master: str) -> str:
+    """What is said of a master. Not asked of ``session``, which takes the one that other tests have started."""
+    return complaint(spark._check_master, master)
 
 
 @pytest.mark.spark
@@ -86,20 +92,19 @@ def test_java_that_cannot_start_spark_is_one_error(spark_ready: None, tmp_path: 
 
 def test_missing_spark_is_told_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert complaint().endswith("pip install 'scapy-zenoh[spark]'")
+    assert complaint(session).endswith("pip install 'scapy-zenoh[spark]'")
 
 
 def test_old_spark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pytest.importorskip("pyspark"), "__version__", "3.5.9")
-    assert complaint() == "tables need Spark 4.1 or newer, not 3.5.9"
+    assert complaint(session) == "tables need Spark 4.1 or newer, not 3.5.9"
 
 
 @pytest.mark.parametrize(
     "master", ["", "nonsense", "local[", "local[0x]", "spark://host", "sc://host", "http://host:1"]
 )
 def test_nonsense_is_no_master(master: str) -> None:
-    pytest.importorskip("pyspark")
-    assert complaint(master).startswith(f"{master!r} is no Spark master (such as local[*], ")
+    assert refusal(master).startswith(f"{master!r} is no Spark master (such as local[*], ")
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[*,4]", "yarn", "k8s://https://host:443"])
@@ -113,13 +118,12 @@ def test_one_master_of_several_must_answer() -> None:
 
 
 def test_master_that_does_not_answer_is_told_at_once() -> None:
-    pytest.importorskip("pyspark")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     master = f"spark://127.0.0.1:{port}"
-    assert complaint(master) == f"the Spark master {master} cannot be reached (127.0.0.1:{port}: Connection refused)"
-    assert "(host.invalid:7077: " in complaint("spark://host.invalid:7077")
-    assert "(127.0.0.1:99999: " in complaint("spark://127.0.0.1:99999")
+    assert refusal(master) == f"the Spark master {master} cannot be reached (127.0.0.1:{port}: Connection refused)"
+    assert "(host.invalid:7077: " in refusal("spark://host.invalid:7077")
+    assert "(127.0.0.1:99999: " in refusal("spark://127.0.0.1:99999")
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_two_links_share_the_numbers_of_a_lane(tracker: Tracker) -> None:
 
 def fragment(talk: Talk, sn: int, data: bytes, **marks: bool) -> tuple[bytes, int] | None:
     record = talk.say(0, "fragment", sn=sn, priority=5, reliable=True, slice=data, **marks)
-    return talk.tracker.fragment(talk.link, 0, record)
+    return talk.tracker.fragment(talk.link, 0, record, time=0, peek=lambda data: MessageRecord("push"))
 
 
 def test_fragments_are_put_together_and_the_number_after_them_is_free(tracker: Tracker) -> None:
