@@ -31,10 +31,15 @@ _TYPES: dict[Type, Any] = {
 }
 
 
+def type_of(column: Column) -> Any:
+    """The type of a column."""
+    return _TYPES[column.type]
+
+
 @cache
 def schema(columns: tuple[Column, ...] = COLUMNS) -> Any:
     """The schema of rows with these columns, with what each column means."""
-    return pa.schema([pa.field(c.name, _TYPES[c.type], metadata={"comment": c.about}) for c in columns])
+    return pa.schema([pa.field(c.name, type_of(c), metadata={"comment": c.about}) for c in columns])
 
 
 def batch_of(rows: Sequence[Row], columns: tuple[Column, ...] = COLUMNS) -> Any:
@@ -67,6 +72,12 @@ def numbers(values: Any, absent: Any) -> Any:
     return pa.Array.from_buffers(NUMBER, len(values), [valid, pa.py_buffer(wide)])
 
 
+def encoded(table: Any) -> Any:
+    """The same table with its columns of text as dictionaries, as all are here."""
+    columns = [c.dictionary_encode() if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
 def instants(nanoseconds: Any) -> Any:
     """A column of times in ns since 1970 as timestamps."""
     absent = nanoseconds.is_null().to_numpy(zero_copy_only=False) if nanoseconds.null_count else None
@@ -85,11 +96,11 @@ def only(batch: Any, checks: Sequence[Check]) -> tuple[Any, Any]:
     """The rows of a batch that please all checks, and how many of them stand before each old row."""
     mask = np.ones(batch.num_rows, bool)
     for check in checks:
-        mask &= np.logical_or.reduce([_pleases(batch.column(name), check.wanted) for name in check.columns])
+        mask &= np.logical_or.reduce([pleases(batch.column(name), check.wanted) for name in check.columns])
     return batch.filter(pa.array(mask)), np.concatenate([[0], np.cumsum(mask)])
 
 
-def _pleases(array: Any, wanted: Callable[[str | None], bool]) -> Any:
+def pleases(array: Any, wanted: Callable[[str | None], bool]) -> Any:
     """Which rows of a column of texts are wanted; each text is asked once."""
     answers = np.array([*(wanted(text) for text in array.dictionary.to_pylist()), wanted(None)], bool)
     return answers[array.indices.fill_null(-1).to_numpy()]

@@ -27,30 +27,27 @@ from threading import Event, current_thread, main_thread
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import Row
 
 from scapy_zenoh.pipeline import arrivals
 from scapy_zenoh.pipeline.captures import Captures, find
 from scapy_zenoh.pipeline.errors import PipelineError
-from scapy_zenoh.pipeline.schema import of_table
 from scapy_zenoh.pipeline.spark import one_line
-from scapy_zenoh.pipeline.store import STREAM, File, Store
+from scapy_zenoh.pipeline.store import STREAM, Store
 from scapy_zenoh.pipeline.stretch import SPLIT, Options, Stretch, can_be_cut, cut
-from scapy_zenoh.pipeline.tables import DERIVED, OF_INTEREST, Report, literal, stage, staged, write_stretches
+from scapy_zenoh.pipeline.tables import Report, derive_tables, events_of, write_stretches
+from scapy_zenoh.pipeline.writing import Pieces
 from scapy_zenoh.recording import Checkpoint, Recording
 from scapy_zenoh.schema.tables import TABLES
 
-FOLDER, CHECKPOINT, LEDGER, CARRIED, MEMORY = "_stream", "checkpoint", "files.jsonl", "open", "memory"
+FOLDER, CHECKPOINT, LEDGER, OPEN, MEMORY = "_stream", "checkpoint", "files.jsonl", "open", "memory"
 POLL = 2  # seconds between two looks into the folder
 MOST_PARTITIONS = 8  # of the state: a recording is in one of them
 ATTEMPTS = 4  # at a batch whose files change
 
 #: Tables of what is known when a recording ends, or would end.
 AT_THE_END = ("sessions", "links", "lanes", "findings", "captures")
-
-_OPEN = {"declarations": "withdrawn", "queries": "finished"}  # null while a row may change
 
 
 def stream_tables(
@@ -79,7 +76,7 @@ def stream_tables(
         place = store.path / FOLDER
         place.mkdir(exist_ok=True)
         if store.note(STREAM) is None:  # from now on they follow this folder
-            none: dict[str, Any] = {"tails": {}, "carried": {}, "memory": []}
+            none: dict[str, Any] = {"tails": {}, "open": {}, "memory": []}
             store.commit([], [], {"name": STREAM, "batch": -1, "source": source, **none})
         batches = _Batches(store, source, options, told)
         if once:
@@ -331,43 +328,62 @@ class _Batches:
     def _write(self, spark: SparkSession, number: int, note: dict[str, Any], work: Sequence[Work]) -> Report | None:
         """Write what a batch brings, and commit it; None if the files do not give as many rows any more."""
         names = [one.captures.name for one in work]
-        going_on = [one.captures.name for one in work if not one.captures.late]
+        going_on = {one.captures.name for one in work if not one.captures.late}
         paths = {path for one in work for path in one.captures.paths}
-        report, provisional = Report(captures=len(paths)), Report()
+        parts = [[stretch] for one in work for stretch in one.stretches[:-1]]
+        report = Report(captures=len(paths), tasks=len(parts))
         with self.store.staging() as staging:
-            (staging / "tails").mkdir()
-            parts = [[stretch] for one in work for stretch in one.stretches[:-1]]
-            new = write_stretches(spark, parts, self.options, staging, report)
-            if report.rows["messages"] != sum(one.rows for one in work):
+            new = write_stretches(spark, parts, self.options, staging)
+            if sum(one.rows["messages"] for one in new) != sum(one.rows for one in work):
                 return None
-            last = [[one.stretches[-1] for one in work]]
-            tails = write_stretches(spark, last, self.options, staging / "tails", provisional)
-            made = [_Pieces(spark, staging, table, note) for table in _OPEN]
-            for pieces in made:
-                pieces.make(new, tails, work, report)
-            passing = [file for file in tails if file.table not in AT_THE_END]
-            passing += [file for pieces in made for file in pieces.open]
-            added = [*new, *tails, *(file for pieces in made for file in (*pieces.over, *pieces.open))]
-            carried = {pieces.table: pieces.carried(number) for pieces in made}
-            moves = [(file.staged, file.place) for file in added]
-            moves += [move for table in carried.values() for move in table]
+            tails = write_stretches(spark, [[one.stretches[-1] for one in work]], self.options, staging)
+            of_new, of_tails = events_of(new), events_of(tails)
+            pieces = [
+                Pieces(
+                    name,
+                    of_new.get(name, []),
+                    {table: str(self.store.path / place) for table, place in note["open"].get(name, {}).items()},
+                    of_tails.get(name, []),
+                    one.over,
+                )
+                for name, one in zip(names, work, strict=True)
+            ]
+            made = derive_tables(spark, pieces, staging)
+            passing = [*tails, *(one.open for one in made)]
+            written = [*new, *(one.over for one in made), *passing]
+            left = {
+                one.recording: {
+                    table: (path, f"{FOLDER}/{OPEN}/{one.recording}-{number}-{table}")
+                    for table, path in one.left.items()
+                }
+                for one in made
+                if one.recording in going_on
+            }
             memories = self._memories(staging, work)
+            moves = [(file.staged, file.place) for one in written for file in one.files]
+            moves += [move for of_table in left.values() for move in of_table.values()]
             moves += memories
-            gone = [*(place for name in names for place in note["tails"].get(name, []))]
+            gone = [place for name in names for place in note["tails"].get(name, [])]
             gone += self.store.files_of(names, AT_THE_END)
-            gone += [place for places in note["carried"].values() for place in places]
+            gone += [place for name in names for place in note["open"].get(name, {}).values()]
             gone += note["memory"]
-            tails_now = {name: [file.place for file in passing if file.recording == name] for name in going_on}
+            tails_now: dict[str, list[str]] = {name: [] for name in going_on}
+            for file in (file for one in passing for file in one.files):
+                if file.recording in going_on and file.table not in AT_THE_END:
+                    tails_now[file.recording].append(file.place)
             now = {
                 "name": STREAM,
                 "batch": number,
                 "source": self.source,
                 "tails": note["tails"] | tails_now,
-                "carried": {table: [place for _, place in places] for table, places in carried.items()},
+                "open": note["open"]
+                | {name: {table: place for table, (_, place) in of.items()} for name, of in left.items()},
                 "memory": [place for _, place in memories],
             }
             self.store.commit(moves, gone, now)
-        report.unread = [(path, error) for path, error in provisional.unread if path in paths]
+        for one in written:
+            report.add(one)
+        report.unread = [(path, error) for path, error in report.unread if path in paths]
         return report
 
     @staticmethod
@@ -379,49 +395,3 @@ class _Batches:
                 (staging / one.kept).write_bytes(one.memory)
                 found.append((str(staging / one.kept), f"{FOLDER}/{MEMORY}/{one.kept}"))
         return found
-
-
-class _Pieces:
-    """A table that is made from messages, piece by piece: rows that are over are added, open ones written anew."""
-
-    def __init__(self, spark: SparkSession, staging: Path, table: str, note: dict[str, Any]) -> None:
-        self.spark, self.staging, self.table = spark, staging, table
-        self._before = [str(staging.parents[1] / place) for place in note["carried"].get(table, [])]
-        self._going_on = list(note["tails"])  # all recordings but late ones
-        self._carried = staging / CARRIED / table
-        self._make = DERIVED[table]
-        self.over: list[File] = []
-        self.open: list[File] = []
-
-    def make(self, new: Sequence[File], tails: Sequence[File], work: Sequence[Work], report: Report) -> None:
-        """Take the messages of a batch."""
-        before = None
-        if self._before and self._going_on:
-            before = self.spark.read.parquet(*map(literal, self._before))
-            before = before.where(F.col("recording").isin(*self._going_on))
-        rows = self._make(self._messages(self.staging, new), before, keep_sender=True).cache()
-        is_over = F.col(_OPEN[self.table]).isNotNull() | F.col("sender").isNull()
-        for one in work:
-            if one.over:
-                of_it = (F.col("recording") == one.captures.name) & F.col("session").isin(*one.over)
-                is_over |= F.coalesce(of_it, F.lit(False))
-        self.over = stage(rows.where(is_over).drop("sender"), self.table, self.staging, report)
-        rows.where(~is_over).coalesce(1).write.parquet(str(self._carried))
-        rows.unpersist()
-        carried = self.spark.read.schema(rows.schema).parquet(literal(self._carried))
-        names = [one.captures.name for one in work]
-        shown = self._make(
-            self._messages(self.staging / "tails", tails), carried.where(F.col("recording").isin(*names))
-        )
-        self.open = stage(shown, self.table, self.staging / "tails", report)
-
-    def _messages(self, place: Path, files: Sequence[File]) -> DataFrame:
-        rows = staged(self.spark, "messages", place, files)
-        if rows is None:
-            rows = self.spark.createDataFrame([], of_table("messages"))
-        return rows.where(F.col("kind").isin(*OF_INTEREST))
-
-    def carried(self, number: int) -> list[tuple[str, str]]:
-        """The files of rows that are open, and where they are kept until the next batch."""
-        found = sorted(self._carried.glob("*.parquet"))
-        return [(str(path), f"{FOLDER}/{CARRIED}/{self.table}-{number}-{path.name}") for path in found]

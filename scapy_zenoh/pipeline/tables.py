@@ -1,41 +1,34 @@
 """Captures to a folder of Parquet tables: the job of ``scapy-zenoh tables``.
 
-Two kinds of tasks. *Cutting* goes through recordings that are too large for one task and finds where to cut them;
+Three kinds of tasks. *Cutting* goes through recordings that are too large for one task and finds where to cut them;
 *writing* reads stretches and writes their rows to Parquet files. What takes the messages of a whole recording to
-know, the tables ``declarations`` and ``queries``, Spark then makes from what was written. A commit puts it all in
-place.
+know, the tables ``declarations`` and ``queries``, further tasks make from the events that those leave. A commit puts it
+all in place.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from scapy_zenoh.pipeline import derived, jobs
+from scapy_zenoh.pipeline import jobs
 from scapy_zenoh.pipeline.captures import Captures, Places, each, find, together
 from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.pipeline.schema import of_table
-from scapy_zenoh.pipeline.store import STREAM, File, Store
+from scapy_zenoh.pipeline.store import STREAM, Store
 from scapy_zenoh.pipeline.stretch import Options, Stretch, cut, ended, pack, split_size, too_large
-from scapy_zenoh.pipeline.writing import Written, write
+from scapy_zenoh.pipeline.writing import Derived, Pieces, Written, derive, write
 from scapy_zenoh.schema.tables import TABLES
 
-#: Tables that are made from messages.
-DERIVED: dict[str, Callable[..., DataFrame]] = {
-    "declarations": derived.declarations,
-    "queries": derived.queries,
-}
-#: The messages that those are made from.
-OF_INTEREST = ("declare", "request", "response", "response_final")
+#: Bytes of events for one task.
+EVENTS = 16 << 20
 
 
 @dataclass
@@ -49,10 +42,9 @@ class Report:
     peak: int = 0  # bytes of memory of the Python process that had most
 
     def add(self, written: Written) -> None:
-        """Take what came of a task."""
+        """Take what was written."""
         self.rows.update(written.rows)
         self.unread += written.unread
-        self.tasks += 1
         self.peak = max(self.peak, written.peak)
 
 
@@ -78,10 +70,14 @@ def write_tables(
     every = split_size(recordings, split, partitions)
     with store, store.staging() as staging:
         work = plan(spark, recordings, options, every)
-        report = Report(captures=len(paths))
-        files = write_stretches(spark, work, options, staging, report)
-        files += derive(spark, staging, files, report)
-        moves = [(file.staged, file.place) for file in files]
+        report = Report(captures=len(paths), tasks=len(work))
+        written = write_stretches(spark, work, options, staging)
+        pieces = [Pieces(recording, files) for recording, files in events_of(written).items()]
+        for made in derive_tables(spark, pieces, staging):
+            written += [made.over, made.open]
+        for one in written:
+            report.add(one)
+        moves = [(file.staged, file.place) for one in written for file in one.files]
         old = {*store.recordings_of(paths), *(captures.name for captures in recordings)}
         store.commit(moves, store.files_of(sorted(old)))
     return report
@@ -112,57 +108,33 @@ def _cut(captures: Captures, options: Options, every: int) -> list[Stretch]:
 
 
 def write_stretches(
-    spark: SparkSession, work: Sequence[Sequence[Stretch]], options: Options, staging: Path, report: Report
-) -> list[File]:
+    spark: SparkSession, work: Sequence[Sequence[Stretch]], options: Options, staging: Path
+) -> list[Written]:
     """Write the tables of stretches, a task for each piece of work."""
-    files: list[File] = []
-    for written in jobs.run(spark, partial(_write, options=options, staging=str(staging)), work):
-        report.add(written)
-        files += written.files
-    return files
+    return jobs.run(spark, partial(write, options=options, staging=str(staging)), work)
 
 
-def _write(stretches: Sequence[Stretch], options: Options, staging: str) -> Written:
-    return write(stretches, options, staging)
-
-
-# --- tables that are made from messages ------------------------------------------------------------
-
-
-def derive(spark: SparkSession, staging: Path, files: Sequence[File], report: Report) -> list[File]:
-    """Make the tables that follow from messages which are not in their place yet."""
-    messages = staged(spark, "messages", staging, files)
-    if messages is None:
-        return []
-    messages = messages.where(F.col("kind").isin(*OF_INTEREST))
-    return [file for table, make in DERIVED.items() for file in stage(make(messages), table, staging, report)]
-
-
-def staged(spark: SparkSession, table: str, staging: Path, files: Sequence[File]) -> DataFrame | None:
-    """The rows of a table in files that are not in their place yet."""
-    paths = [file.staged for file in files if file.table == table]
-    if not paths:
-        return None
-    reader = spark.read.schema(of_table(table)).option("basePath", str(staging / table))
-    return reader.parquet(*map(literal, paths))
-
-
-def stage(rows: DataFrame, table: str, staging: Path, report: Report) -> list[File]:
-    """Write rows of a table, which has no dates, by Spark."""
-    place = staging / table
-    schema = of_table(table)
-    rows = rows.select(*schema.names).hint("rebalance", "recording").mapInArrow(_explained, schema)
-    rows.write.partitionBy("recording").parquet(str(place))
-    found = []
-    for path in sorted(place.glob("recording=*/*.parquet")):
-        report.rows[table] += pq.ParquetFile(path).metadata.num_rows
-        found.append(File(table, path.parent.name.partition("=")[2], str(path), path.name))
+def events_of(written: Sequence[Written]) -> dict[str, list[str]]:
+    """The files of events that were left, in their order, for each recording."""
+    found: dict[str, list[str]] = {}
+    for one in written:
+        for recording, path in one.events:
+            found.setdefault(recording, []).append(path)
     return found
 
 
-def _explained(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same rows. Spark forgets the comments of columns that it computes, but not of those that Python gives."""
-    return batches
+def derive_tables(spark: SparkSession, pieces: Sequence[Pieces], staging: Path) -> list[Derived]:
+    """Write the tables that are made of events, a task for each large recording or for many small ones."""
+    work: list[list[Pieces]] = []
+    room = 0
+    for one in pieces:
+        size = sum(map(os.path.getsize, one.events))
+        if not work or size > room:
+            work.append([])
+            room = EVENTS
+        work[-1].append(one)
+        room -= size
+    return [made for done in jobs.run(spark, partial(derive, staging=str(staging)), work) for made in done]
 
 
 # --- reading the tables ----------------------------------------------------------------------------

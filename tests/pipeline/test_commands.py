@@ -149,7 +149,7 @@ def test_failure_of_the_job_is_one_line_and_leaves_no_rows(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scapy_zenoh.pipeline.tables._write", full)
+    monkeypatch.setattr("scapy_zenoh.pipeline.tables.write", full)
     code, out, err = tables("c", "-o", "t")
     assert (code, out) == (2, [])
     assert err[-1] == "scapy-zenoh: the job failed: OSError: [Errno 28] No space left on device"

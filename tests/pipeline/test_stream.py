@@ -104,7 +104,7 @@ def die(*_, **__):
 
 def killed_write(self, spark, number, *others):
     if number == int(batch) and moment == "staged":
-        stream.stage = die  # messages are written, declarations are not
+        stream.derive_tables = die  # messages are written, declarations are not
     return write(self, spark, number, *others)
 
 def killed_commit(self, moves, gone, note=None):

@@ -244,11 +244,8 @@ def test_columns_are_explained_in_the_files(all_captures: Any, spark: Any) -> No
             continue
         schema = spark.read.parquet(tables.literal(path)).schema
         assert {field.name: field.metadata.get("comment") for field in schema} == about
-        if table not in tables.DERIVED:  # which Spark itself writes
-            fields = {
-                field.name: (field.metadata or {}).get(b"comment", b"").decode() for field in pq.read_schema(path)
-            }
-            assert fields == about
+        fields = {field.name: (field.metadata or {}).get(b"comment", b"").decode() for field in pq.read_schema(path)}
+        assert fields == about
         assert not any("uint" in str(field.type) for field in pq.read_schema(path))
 
 
@@ -356,7 +353,7 @@ def test_job_survives_workers_that_are_killed_in_the_middle(
         from scapy_zenoh.pipeline import tables, writing
 
         if TaskContext.get().attemptNumber():
-            return tables._cut(work, options, **more) if "every" in more else tables._write(work, options, **more)
+            return tables._cut(work, options, **more) if "every" in more else tables.write(work, options, **more)
         if "every" not in more:
             read = writing.read
 
@@ -375,7 +372,7 @@ def test_job_survives_workers_that_are_killed_in_the_middle(
         return writing.write(work, options, **more)
 
     monkeypatch.setattr(tables, "_cut", dying)
-    monkeypatch.setattr(tables, "_write", dying)
+    monkeypatch.setattr(tables, "write", dying)
     write_tables(spark, [few], tmp_path / "t", partitions=5)
     assert {path.name[:3] for path in deaths.iterdir()} == {"cut", "wri"}
     assert changed(everything(tmp_path / "t"), of_few) == []
@@ -389,7 +386,7 @@ from pathlib import Path
 from scapy_zenoh.pipeline import session, tables
 
 master, source, folder, mark = sys.argv[1:]
-write = tables._write
+write = tables.write
 
 def dying(work, options, staging):
     import os, signal
@@ -404,7 +401,7 @@ def dying(work, options, staging):
         writing.read = some
     return writing.write(work, options, staging)
 
-tables._write = dying
+tables.write = dying
 conf = {"spark.driver.host": "127.0.0.1", "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
         "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
 report = tables.write_tables(session(master, **conf), [source], folder, partitions=5)
