@@ -7,12 +7,11 @@ about 100 sessions. Measured is wall time, in a process of its own for each, aft
 
 - Spark on ``local[2]``: ``write_tables`` from the capture to all tables in their places;
 - Spark on ``local[1]``: the same with one core;
-- without Spark: the same stretches, read and written by the same functions one after the other, and committed;
+- without Spark: the same tables, by the same functions one after the other, and committed;
 - tshark with the plugin: ``-T fields`` on a capture of the same shape with 100,000 messages, less its time for an
   empty one.
 
-Without Spark nobody makes the tables ``declarations`` and ``queries``; the time that Spark takes for those is told,
-and left out where both are compared. Fails when something is slower or larger than is wanted.
+Fails when something is slower or larger than is wanted.
 """
 
 from __future__ import annotations
@@ -47,37 +46,28 @@ SAME_MEMORY = 1.25  # memory of a worker for the large capture, relative to the 
 
 def with_spark(master: str, captures: list[str], folder: Path) -> list[dict[str, Any]]:
     """Write the tables of each capture with Spark."""
-    from scapy_zenoh.pipeline import tables
     from scapy_zenoh.pipeline.spark import session
+    from scapy_zenoh.pipeline.tables import write_tables
 
-    derived = [0.0]
-    derive = tables.derive
-
-    def timed(*args: Any) -> Any:
-        start = time.perf_counter()
-        made = derive(*args)
-        derived[0] = time.perf_counter() - start
-        return made
-
-    tables.derive = timed
     spark = session(master)
     told = []
     for number, capture in enumerate(captures):
         start = time.perf_counter()
-        report = tables.write_tables(spark, [capture], folder / str(number))
+        report = write_tables(spark, [capture], folder / str(number))
         spent = time.perf_counter() - start
         rows = report.rows["messages"]
-        told.append({"seconds": spent, "derived": derived[0], "rows": rows, "peak": report.peak, "tasks": report.tasks})
+        told.append({"seconds": spent, "rows": rows, "peak": report.peak, "tasks": report.tasks})
     spark.stop()
     return told
 
 
 def without_spark(captures: list[str], folder: Path) -> list[dict[str, Any]]:
-    """Write the same tables in this process, but for those that Spark makes of messages."""
+    """Write the same tables in this process."""
     from scapy_zenoh.pipeline.captures import each
     from scapy_zenoh.pipeline.store import Store
     from scapy_zenoh.pipeline.stretch import SPLIT, Options, cut, ended, pack
-    from scapy_zenoh.pipeline.writing import write
+    from scapy_zenoh.pipeline.tables import events_of
+    from scapy_zenoh.pipeline.writing import Pieces, derive, write
 
     told = []
     for number, capture in enumerate(captures):
@@ -88,6 +78,9 @@ def without_spark(captures: list[str], folder: Path) -> list[dict[str, Any]]:
             whole = one.bytes <= SPLIT
             tasks = pack(recordings, SPLIT) if whole else [[stretch] for stretch in ended(cut(one, options, SPLIT))]
             written = [write(task, options, str(staging)) for task in tasks]
+            pieces = [Pieces(recording, files) for recording, files in events_of(written).items()]
+            for made in derive(pieces, str(staging)):
+                written += [made.over, made.open]
             store.commit([(file.staged, file.place) for done in written for file in done.files], [])
         spent = time.perf_counter() - start
         rows = sum(done.rows["messages"] for done in written)
@@ -163,11 +156,7 @@ def report(rounds: list[dict[str, Any]], counts: list[int]) -> None:
         for number, name in enumerate(("small", "large")):
             found = [told[how][number] for told in rounds]
             rate = median(one["rows"] / one["seconds"] for one in found)
-            more = (
-                f"of it {median(one['derived'] for one in found):.1f} s for derived tables, {found[0]['tasks']} tasks"
-                if how != "plain"
-                else ""
-            )
+            more = f"{found[0]['tasks']} tasks" if how != "plain" else ""
             seconds = median(one["seconds"] for one in found)
             peak = median(one["peak"] for one in found) / 1e6
             print(f"  {f'{how}, {name}':<56} {rate:>12,.0f} messages/s  {seconds:.1f} s, worker {peak:.0f} MB  {more}")
@@ -175,10 +164,7 @@ def report(rounds: list[dict[str, Any]], counts: list[int]) -> None:
     times = median(told["local[2]"][1]["rows"] / told["local[2]"][1]["seconds"] / told["tshark"] for told in rounds)
     holds = times >= WANTED_OF_TSHARK
     verdicts.say("large", "local[2] / tshark", f"{times:.1f}", f"at least {WANTED_OF_TSHARK}", holds)
-    cost = median(
-        (told["local[1]"][1]["seconds"] - told["local[1]"][1]["derived"]) / told["plain"][1]["seconds"]
-        for told in rounds
-    )
+    cost = median(told["local[1]"][1]["seconds"] / told["plain"][1]["seconds"] for told in rounds)
     holds = cost <= WANTED_OF_PLAIN
     verdicts.say("large", "time of local[1] / without Spark", f"{cost:.2f}", f"at most {WANTED_OF_PLAIN}", holds)
     for how in ("local[2]", "local[1]"):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 CHUNK = 1 << 18  # bytes asked for at once
 MAX_RECORD = 1 << 24  # no packet is as long; a longer record means the file is damaged
-MAX_TIME = (1 << 63) - 1  # ns
+MAX_TIME = (1 << 62) - 1  # ns: the year 2116; what lies between two times fits 64 bits
 MAX_ADDRESSES = 1 << 16  # addresses whose text is remembered
 
 FRAGMENT_LIFETIME = 30 * 10**9  # ns; what Linux waits for the rest of a datagram

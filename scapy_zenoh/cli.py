@@ -87,7 +87,7 @@ def parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 2 wrong use or unreadable input."""
+    """Run the command line and return its exit code: 0 done, 2 wrong use or unreadable input, 130 interrupted."""
     args = parser().parse_args(argv)
     try:
         code: int = args.run(args)
@@ -99,4 +99,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:  # as of a program that the signal ends
+        return 130
     return code

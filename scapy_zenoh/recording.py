@@ -47,7 +47,7 @@ class Recording:
     Large files go through compiled code (``compiled`` decides otherwise), small ones, pipes and those with a
     key log through plain Python; ``codec`` is the decoder of the latter. The rows are the same.
 
-    ``memory`` is that of a checkpoint: the recording goes on from there, and with the ports of that one. Unless
+    ``memory`` is that of a checkpoint: the recording goes on from there, and with the ports of that one too. Unless
     ``finish``, it may go on behind its last source. ``tolerant``: a file that cannot be read (on) does not
     raise but is told of in ``captures()``, and the next one is read.
     """
@@ -75,6 +75,7 @@ class Recording:
             self.follower = Follower(ports, Tracker(limits), decryptor, codec)
         else:
             self.follower, self._reader_memory, self._captures = pickle.loads(zlib.decompress(memory))
+            self.follower.add_ports(ports)
         self.reader: CaptureReader | PacketBlocks = CaptureReader(self._sources)
         self._remind()
         self.ladders: dict[str, list[tuple[int, str, str]]] = {}

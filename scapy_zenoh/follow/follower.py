@@ -83,8 +83,8 @@ class Follower:
         self.on_batch: Callable[[Any], None] | None = None
         self.tracker = tracker or Tracker()
         self.accounting = Accounting()
-        self.tcp_ports = {*TCP_PORTS, *ports}
-        self.udp_ports = {*UDP_PORTS, *ports}
+        self.tcp_ports, self.udp_ports = {*TCP_PORTS}, {*UDP_PORTS}
+        self.add_ports(ports)
         self.scouting_ports = set(SCOUTING_PORTS)
         self.opaque: dict[str, dict[str, Any]] = {}
         #: Holes in streams: link, who sent the bytes, their place in that direction, and how many are missing.
@@ -95,6 +95,11 @@ class Follower:
         self._udp: dict[tuple[End, End], DatagramLink] = {}
         self._fed = 0
         self._rows: list[Row] = []
+
+    def add_ports(self, ports: Iterable[int]) -> None:
+        """Read these as Zenoh too."""
+        self.tcp_ports.update(ports)
+        self.udp_ports.update(ports)
 
     def feed(self, packet: Packet) -> list[Row]:
         """The rows that a packet completes."""

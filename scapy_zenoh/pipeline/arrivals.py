@@ -1,9 +1,10 @@
 """Files that arrive in a folder, as a stream of Spark: which there are, in which order, and when each is finished.
 
 Rotating captures lie in a folder, or in a folder for each machine inside it. Those of one folder are one recording in
-the order of their names, numbers in names counted as numbers. The newest may still be written: it waits until there
-is a newer one, or nobody has it open for writing and it has not changed for a while. A file that comes before one that
-was read already is *late*: it is read as a recording of its own.
+the order of their names, numbers in names counted as numbers. Files whose names differ in numbers only are a *series*.
+Its newest may still be written: it waits until there is a newer one, or nobody has it open for writing and it has
+not changed for a while. A file that comes before one of its series that was read already is *late*: it is read as a
+recording of its own. So is one that has another content by now, as when a ring begins anew.
 
 Files that were taken stand in a ledger, one line each. An offset of the stream is a number of lines, so that a batch
 that is done again after a crash has the same files.
@@ -11,6 +12,7 @@ that is done again after a crash has the same files.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -24,7 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from scapy_zenoh.pipeline.captures import find, name_of
+from scapy_zenoh.pipeline.captures import find, name_of, order
 from scapy_zenoh.pipeline.errors import PipelineError
 
 try:
@@ -36,6 +38,7 @@ except ImportError:  # Spark 4.1, which then asks once
 
 
 MOST_FILES = 256  # of one batch
+HEAD = 4096  # bytes by which a file is known again
 
 
 class Arrival(NamedTuple):
@@ -45,6 +48,9 @@ class Arrival(NamedTuple):
     ordinal: int  # in the ledger
     path: str
     late: bool
+    bytes: int  # of the file when it was taken
+    changed: int  # when it was changed last, in ns since 1970
+    head: str  # a hash of its first bytes
 
 
 class Ledger:
@@ -72,34 +78,66 @@ class Ledger:
 
 def new_files(folder: str, settle: float, known: Sequence[Arrival], now: float) -> list[Arrival]:
     """The files in a folder that are finished and not known yet, in their order."""
-    taken = {_unpacked(arrival.path) for arrival in known}
-    newest_taken: dict[str, Any] = {}
-    for arrival in known:
-        if not arrival.late:
-            newest_taken[os.path.dirname(arrival.path)] = _order(arrival.path)
-    of_folder: dict[str, list[str]] = {}
-    for path in _files(folder):
-        of_folder.setdefault(os.path.dirname(path), []).append(path)
+    taken = {_unpacked(arrival.path): arrival for arrival in known}
+    newest_taken = {_series(arrival.path): _order(arrival.path) for arrival in known if not arrival.late}
+    paths = _files(folder)
+    newest = {_series(path): path for path in paths}
     found: list[Arrival] = []
-    for place, paths in sorted(of_folder.items()):
-        paths.sort(key=_order)
-        newest = {_series(path): path for path in paths}
-        for path in paths:
-            if _unpacked(path) in taken or path == newest[_series(path)] and not _is_settled(path, settle, now):
-                continue
-            late = place in newest_taken and _order(path) < newest_taken[place]
-            found.append(Arrival(name_of(path if late else place), len(known) + len(found), path, late))
+    for path in paths:
+        before = taken.get(_unpacked(path))
+        if before is not None and not _is_another(path, before):
+            continue
+        if (before is not None or path == newest[_series(path)]) and not _is_settled(path, settle, now):
+            continue
+        late = before is not None or _series(path) in newest_taken and _order(path) < newest_taken[_series(path)]
+        ordinal = len(known) + len(found)
+        alone = name_of(path, None if before is None else f"{path}\0{ordinal}")
+        recording = alone if late else name_of(os.path.dirname(path))
+        with suppress(OSError):  # it is gone
+            there = os.stat(path)
+            found.append(Arrival(recording, ordinal, path, late, there.st_size, there.st_mtime_ns, _head(path)))
     return found
 
 
+def grown(known: Sequence[Arrival]) -> list[str]:
+    """Files to which something was added since they were taken."""
+    found = []
+    for arrival in known:
+        with suppress(OSError):
+            if os.path.getsize(arrival.path) > arrival.bytes and not _is_another(arrival.path, arrival):
+                found.append(arrival.path)
+    return found
+
+
+def _is_another(path: str, before: Arrival) -> bool:
+    """Whether a file has another content than when it was taken, beyond what was added at its end."""
+    if path != before.path:  # compressed by now
+        return False
+    try:
+        there = os.stat(path)
+        if (there.st_size, there.st_mtime_ns) == (before.bytes, before.changed):
+            return False
+        return there.st_size < before.bytes or _head(path, before.bytes) != before.head
+    except OSError:
+        return False
+
+
+def _head(path: str, most: int = HEAD) -> str:
+    """A hash of the first bytes of a file: times of packets are among them."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read(min(most, HEAD))).hexdigest()[:16]
+
+
 def _files(folder: str) -> list[str]:
-    """The files in a folder; not those of which there is a compressed copy: they may soon be gone."""
+    """The files in a folder, in order; not those of which there is a compressed copy: they may soon be gone."""
     try:
         found = [path for path in find([folder]) if os.path.isfile(path)]
     except PipelineError:  # empty, so far
         return []
     packed = {_unpacked(path) for path in found if _unpacked(path) != path}
-    return [path for path in found if path not in packed]
+    return sorted(
+        (path for path in found if path not in packed), key=lambda path: (os.path.dirname(path), _order(path))
+    )
 
 
 def _unpacked(path: str) -> str:
@@ -107,21 +145,15 @@ def _unpacked(path: str) -> str:
     return re.sub(r"\.(gz|zst)$", "", path)
 
 
-def _order(path: str) -> list[Any]:
-    """Sorts names with numbers: file9 before file10.
-
-    Names of dumpcap (``eth0_00012_20260131235959.pcapng``) sort by the time in them: its number begins anew when it is
-    started again.
-    """
-    name = re.sub(r"_([0-9]{5,})_([0-9]{14})(?![0-9])", r"_\2_\1", os.path.basename(path))
-    return [int(part) if odd % 2 else part for odd, part in enumerate(re.split(r"([0-9]+)", name))]
+def _order(path: str) -> tuple[Any, str]:
+    return order(os.path.basename(path))
 
 
-def _series(path: str) -> str:
-    """What the names of files have in common that follow each other: all but their numbers, yet eth0 is not eth1."""
-    name = os.path.basename(path)
-    alone = re.sub(r"(?<![A-Za-z0-9])[0-9]+(T[0-9]+)?", "0", name)
-    return alone if alone != name else re.sub(r"[0-9]+", "0", name)
+def _series(path: str) -> tuple[str, str]:
+    """What files have in common that follow each other: folder and name but for numbers, yet eth0 is not eth1."""
+    folder, name = os.path.split(_unpacked(path))
+    alone = re.sub(r"(?<![A-Za-z0-9])[0-9]+(T[0-9]+)?", "", name)
+    return folder, alone if alone != name else re.sub(r"[0-9]+", "", name)
 
 
 def _is_settled(path: str, settle: float, now: float) -> bool:

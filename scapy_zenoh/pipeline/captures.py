@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from scapy_zenoh.pipeline.errors import PipelineError
 
@@ -26,17 +28,18 @@ class Captures:
     paths: tuple[str, ...]
     late: bool = False  # it came after newer ones of its folder had been read
 
-    @property
+    @cached_property
     def bytes(self) -> int:
-        """Size of the files; one that is gone has none."""
+        """Size of the files when it was first asked for; one that is gone has none."""
         return sum(os.path.getsize(path) for path in self.paths if os.path.isfile(path))
 
 
 def find(places: Places, apart: Path | None = None) -> list[str]:
     """The files that places name: a file itself, all files in a folder, all that a glob matches; each once.
 
-    As Spark does, it passes over files and folders whose name begins with a dot or an underscore. ``apart`` is a
-    folder that must not be among them, nor they in it.
+    As Spark does, it passes over files and folders whose name begins with a dot or an underscore. Those of a folder
+    or glob come in the order of their names (``order``). ``apart`` is a folder that must not be among them, nor they
+    in it.
     """
     found: dict[str, None] = {}
     for place in [places] if isinstance(places, (str, Path)) else places:
@@ -66,7 +69,7 @@ def _matches(place: str) -> list[Path]:
 
 def _globbed(path: str) -> list[str]:
     asked = Path(path).parts
-    matches = sorted(glob.glob(path, recursive=True))
+    matches = sorted(glob.glob(path, recursive=True), key=lambda match: [order(part) for part in Path(match).parts])
     return [m for m in matches if not any(p.startswith((".", "_")) and p not in asked for p in Path(m).parts)]
 
 
@@ -79,13 +82,23 @@ def _files(path: Path) -> list[str]:
         return [str(path)]
     found = []
     for folder, folders, files in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        for name in sorted(files):
+        folders[:] = sorted((name for name in folders if not name.startswith((".", "_"))), key=order)
+        for name in sorted(files, key=order):
             file = os.path.join(folder, name)
             if name.startswith((".", "_")) or os.path.exists(file) and not os.path.isfile(file):
                 continue  # whoever opens a pipe waits
             found.append(os.path.realpath(file) if os.path.exists(file) else file)
     return found
+
+
+def order(name: str) -> tuple[Any, str]:
+    """Sorts the names of rotating files: numbers count as numbers, file9 comes before file10.
+
+    Names of dumpcap (``eth0_00012_20260131235959.pcapng``) sort by the time in them: its number begins anew when it is
+    started again.
+    """
+    told = re.sub(r"_([0-9]{5,})_([0-9]{14})(?![0-9])", r"_\2_\1", name)
+    return [int(part) if odd % 2 else part for odd, part in enumerate(re.split(r"([0-9]+)", told))], name
 
 
 def each(paths: Sequence[str]) -> list[Captures]:

@@ -50,6 +50,7 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
 def tables(args: argparse.Namespace) -> int:
     """Write the tables of captures."""
     _want("pyarrow", "pyspark")
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     from scapy_zenoh.pipeline.spark import one_line, session
@@ -69,10 +70,10 @@ def tables(args: argparse.Namespace) -> int:
             split=args.split,
             partitions=args.partitions,
         )
-    except PySparkException as error:
+    except (PySparkException, Py4JError, OSError) as error:
         raise PipelineError(f"the job failed: {one_line(error)}") from error
     bad = f", {len(report.unread):,} of them not to their end" if report.unread else ""
-    print(f"{report.captures:,} files read{bad}. Tables in {args.output}:")
+    print(f"{_files(report)} read{bad}. Tables in {args.output}:")
     _tell(report)
     return 0
 
@@ -88,8 +89,7 @@ def stream(args: argparse.Namespace) -> int:
     options = Options(tuple(args.port), None, not args.no_payload)
 
     def told(number: int, report: Report) -> None:
-        files = "1 file" if report.captures == 1 else f"{report.captures:,} files"
-        print(f"batch {number}: {files}, {report.rows['messages']:,} messages", flush=True)
+        print(f"batch {number}: {_files(report)}, {report.rows['messages']:,} messages", flush=True)
         _tell_unread(report)
 
     try:
@@ -117,6 +117,10 @@ def _want(*modules: str) -> None:
     for name in modules:
         if find_spec(name) is None:
             raise PipelineError(f"tables on Spark need {name}: pip install 'scapy-zenoh[spark]'")
+
+
+def _files(report: Report) -> str:
+    return "1 file" if report.captures == 1 else f"{report.captures:,} files"
 
 
 def _tell(report: Report) -> None:

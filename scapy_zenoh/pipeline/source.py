@@ -18,13 +18,10 @@ from scapy_zenoh.pipeline.schema import struct
 from scapy_zenoh.pipeline.stretch import (
     Options,
     Stretch,
-    cut,
-    ended,
-    pack,
     plain,
+    plan,
     read,
     split_size,
-    too_large,
     worth_compiling,
 )
 from scapy_zenoh.schema.tables import RECORDING, TABLES
@@ -117,9 +114,7 @@ class ZenohReader(DataSourceReader):
         paths = find(asked.places)
         recordings = [together(paths, asked.places)] if asked.recording else each(paths)
         every = split_size(recordings, asked.split, asked.partitions)
-        large, small = too_large(recordings, asked.options, every)
-        stretches = [stretch for captures in large for stretch in ended(cut(captures, asked.options, every))]
-        return [*(Work([stretch]) for stretch in stretches), *(Work(task) for task in pack(small, every))]
+        return [Work(task) for task in plan(recordings, asked.options, every)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The messages of a task."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -29,6 +30,9 @@ MOST_UNPACKED = 8
 
 #: Rows of a table that leave together.
 Rows = tuple[str, Any]
+
+#: What ``map`` is: all results of a function.
+Each = Callable[[Callable[[Captures], "list[Stretch]"], Sequence[Captures]], "Iterable[list[Stretch]]"]
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,16 @@ def cut(captures: Captures, options: Options, every: int, begin: Checkpoint | No
     """A recording in stretches of about so many bytes, from ``begin`` on; none of them ends it.
 
     To know what is remembered at each cut, all of it is gone through, but no rows are made, which takes a tenth of
-    the time that the tables take.
+    the time that the tables take. Of their ends only the last one has a memory.
     """
     stretches = []
     compiled = True if captures.bytes > every else None
     stops = _recording(Stretch(captures, begin), options, compiled).checkpoints(every)
     for source, inside in groupby(stops, lambda stop: stop.source):
         for stop in _few(list(inside)) if _is_packed(captures.paths[source:]) else inside:
-            stretches.append(Stretch(captures, begin, stop, last=False))
+            stretches.append(Stretch(captures, begin, stop._replace(memory=b""), last=False))
             begin = stop
+    stretches[-1] = replace(stretches[-1], end=begin)
     return stretches
 
 
@@ -114,6 +119,22 @@ def ended(stretches: Sequence[Stretch]) -> list[Stretch]:
     return [*stretches[:-1], Stretch(stretches[-1].captures, stretches[-1].begin)]
 
 
+def plan(recordings: Sequence[Captures], options: Options, every: int, each: Each = map) -> list[Sequence[Stretch]]:
+    """What each task reads, about so many bytes: stretches of large recordings, then small ones, the largest first.
+
+    ``each`` is how all large ones are cut: it does what ``map`` does.
+    """
+    large, small = too_large(recordings, options, every)
+    cut_up = each(partial(in_stretches, options=options, every=every), large)
+    tasks: list[Sequence[Stretch]] = [[stretch] for stretches in cut_up for stretch in stretches]
+    return tasks + sorted(pack(small, every), key=lambda task: -sum(stretch.captures.bytes for stretch in task))
+
+
+def in_stretches(captures: Captures, options: Options, every: int) -> list[Stretch]:
+    """All of a recording in stretches."""
+    return ended(cut(captures, options, every))
+
+
 def can_be_cut(captures: Captures, options: Options) -> bool:
     """A key log needs whole files, and so do names that are not UTF-8."""
     return options.keylog is None and all(path.encode("utf-8", "replace").decode() == path for path in captures.paths)
@@ -121,8 +142,11 @@ def can_be_cut(captures: Captures, options: Options) -> bool:
 
 def too_large(recordings: Sequence[Captures], options: Options, every: int) -> tuple[list[Captures], list[Captures]]:
     """Recordings that are to be cut, and those that are not."""
-    large = [captures for captures in recordings if captures.bytes > every and can_be_cut(captures, options)]
-    return large, [captures for captures in recordings if captures not in set(large)]
+    large: list[Captures] = []
+    small: list[Captures] = []
+    for captures in recordings:
+        (large if captures.bytes > every and can_be_cut(captures, options) else small).append(captures)
+    return large, small
 
 
 def pack(recordings: Sequence[Captures], every: int) -> list[list[Stretch]]:

@@ -19,11 +19,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from scapy_zenoh.pipeline import jobs
-from scapy_zenoh.pipeline.captures import Captures, Places, each, find, together
+from scapy_zenoh.pipeline.captures import Places, each, find, together
 from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.pipeline.schema import of_table
 from scapy_zenoh.pipeline.store import STREAM, Store
-from scapy_zenoh.pipeline.stretch import Options, Stretch, cut, ended, pack, split_size, too_large
+from scapy_zenoh.pipeline.stretch import Options, Stretch, plan, split_size
 from scapy_zenoh.pipeline.writing import Derived, Pieces, Written, derive, write
 from scapy_zenoh.schema.tables import TABLES
 
@@ -69,7 +69,7 @@ def write_tables(
     recordings = [together(paths, places)] if recording else each(paths)
     every = split_size(recordings, split, partitions)
     with store, store.staging() as staging:
-        work = plan(spark, recordings, options, every)
+        work = plan(recordings, options, every, partial(jobs.run, spark))
         report = Report(captures=len(paths), tasks=len(work))
         written = write_stretches(spark, work, options, staging)
         pieces = [Pieces(recording, files) for recording, files in events_of(written).items()]
@@ -90,21 +90,6 @@ def check(places: Places, output: str | Path, options: Options) -> tuple[list[st
     if store.is_there() and store.note(STREAM) is not None:
         raise PipelineError(f"{output}: a stream writes these tables; name another folder")
     return find(places, apart=store.path), options.checked()
-
-
-def plan(spark: SparkSession, recordings: Sequence[Captures], options: Options, every: int) -> list[Sequence[Stretch]]:
-    """What each task reads, the largest first."""
-    large, small = too_large(recordings, options, every)
-    tasks: list[Sequence[Stretch]] = [
-        [stretch]
-        for stretches in jobs.run(spark, partial(_cut, options=options, every=every), large)
-        for stretch in stretches
-    ]
-    return tasks + sorted(pack(small, every), key=lambda task: -sum(stretch.captures.bytes for stretch in task))
-
-
-def _cut(captures: Captures, options: Options, every: int) -> list[Stretch]:
-    return ended(cut(captures, options, every))
 
 
 def write_stretches(

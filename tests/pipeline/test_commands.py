@@ -139,7 +139,7 @@ def test_many_bad_files_are_not_all_told(spark: Any, tables: Any, folder: Path) 
     code, out, err = tables("c", "-o", "t", "--no-payload")
     assert (code, len(err)) == (0, 11)
     assert err[-1] == "and 3 more: see error in the table captures"
-    assert tables("c/a.pcapng", "-o", "t")[1][0] == "1 files read. Tables in t:"
+    assert tables("c/a.pcapng", "-o", "t")[1][0] == "1 file read. Tables in t:"
 
 
 @pytest.mark.spark

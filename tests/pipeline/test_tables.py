@@ -34,7 +34,7 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq  # noqa: E402
 
 from scapy_zenoh.pipeline import captures as places  # noqa: E402
-from scapy_zenoh.pipeline import tables  # noqa: E402
+from scapy_zenoh.pipeline import stretch, tables  # noqa: E402
 from scapy_zenoh.pipeline.errors import PipelineError  # noqa: E402
 from scapy_zenoh.pipeline.jobs import run as run_job  # noqa: E402
 from scapy_zenoh.pipeline.stretch import Options, Stretch  # noqa: E402
@@ -350,10 +350,11 @@ def test_job_survives_workers_that_are_killed_in_the_middle(
 
         from pyspark import TaskContext
 
-        from scapy_zenoh.pipeline import tables, writing
+        from scapy_zenoh.pipeline import stretch, writing
 
         if TaskContext.get().attemptNumber():
-            return tables._cut(work, options, **more) if "every" in more else tables.write(work, options, **more)
+            do: Any = stretch.in_stretches if "every" in more else writing.write
+            return do(work, options, **more)
         if "every" not in more:
             read = writing.read
 
@@ -371,7 +372,7 @@ def test_job_survives_workers_that_are_killed_in_the_middle(
             die()
         return writing.write(work, options, **more)
 
-    monkeypatch.setattr(tables, "_cut", dying)
+    monkeypatch.setattr(stretch, "in_stretches", dying)
     monkeypatch.setattr(tables, "write", dying)
     write_tables(spark, [few], tmp_path / "t", partitions=5)
     assert {path.name[:3] for path in deaths.iterdir()} == {"cut", "wri"}
