@@ -292,6 +292,8 @@ class _Batches:
 
     def __init__(self, store: Store, source: str, options: Options, told: Callable[[int, Report], None] | None) -> None:
         self.store, self.source, self.options, self.told = store, source, options, told
+        self.ledger = arrivals.Ledger(str(store.path / FOLDER / LEDGER))
+        self.grown: set[str] = set()  # files of which was told that they grew
         self.started: Callable[[], None] = lambda: None
         self.error: Exception | None = None
         self.busy = False
@@ -384,6 +386,10 @@ class _Batches:
         for one in written:
             report.add(one)
         report.unread = [(path, error) for path, error in report.unread if path in paths]
+        for path in arrivals.grown(self.ledger.arrivals()):
+            if path not in self.grown:
+                self.grown.add(path)
+                report.unread.append((path, "it grew after it was read: wait longer until a file counts as finished"))
         return report
 
     @staticmethod

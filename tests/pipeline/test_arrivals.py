@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from scapy_zenoh.pipeline.arrivals import Arrival, ArrivalReader, Ledger, Taken, new_files  # noqa: E402
+from scapy_zenoh.pipeline.arrivals import Arrival, ArrivalReader, Ledger, Taken, grown, new_files  # noqa: E402
 from scapy_zenoh.pipeline.captures import name_of  # noqa: E402
 
 NOW = 1_700_000_000.0
@@ -133,6 +133,41 @@ def test_newest_file_of_each_folder_and_of_each_name_waits(watch: Watch) -> None
     assert sorted(watch.names(NOW + 9)) == names[1:]
 
 
+def test_another_series_of_a_folder_is_not_late(watch: Watch) -> None:
+    put(watch.folder, "eth1_1.pcap", "eth1_2.pcap")
+    assert watch.names() == ["eth1_1.pcap", "eth1_2.pcap"]
+    put(watch.folder, "eth0_1.pcap", "eth0_2.pcap", "eth1_0.pcap")
+    assert [(Path(a.path).name, a.late) for a in watch.look()] == [
+        ("eth0_1.pcap", False), ("eth0_2.pcap", False), ("eth1_0.pcap", True),
+    ]  # fmt: skip
+
+
+def test_name_that_a_ring_uses_again_is_a_recording_of_its_own(watch: Watch) -> None:
+    put(watch.folder, "a0.pcap", "a1.pcap")
+    first = watch.look()
+    (watch.folder / "a0.pcap").write_bytes(b"another day")
+    os.utime(watch.folder / "a0.pcap", (NOW - 1, NOW - 1))
+    assert watch.look() == []  # it may still be written
+    (again,) = watch.look(NOW + 10)
+    assert (Path(again.path).name, again.late, again.ordinal) == ("a0.pcap", True, 2)
+    assert again.recording not in {a.recording for a in first}
+    assert watch.look(NOW + 20) == []
+    (watch.folder / "a0.pcap").write_bytes(b"the day after")
+    (third,) = watch.look(NOW * 2)
+    assert third.recording not in {a.recording for a in watch.known[:-1]}
+
+
+def test_file_that_goes_on_is_told_and_not_read_again(watch: Watch) -> None:
+    put(watch.folder, "a.pcap", "b.pcap")
+    assert watch.names() == ["a.pcap", "b.pcap"]
+    assert grown(watch.known) == []
+    with (watch.folder / "b.pcap").open("ab") as file:
+        file.write(b"more")
+    (watch.folder / "a.pcap").unlink()
+    assert watch.look(NOW * 2) == []
+    assert grown(watch.known) == [str(watch.folder / "b.pcap")]
+
+
 def test_compressed_copy_is_the_same_file(watch: Watch) -> None:
     put(watch.folder, "a1.pcap", "a2.pcap")
     assert watch.names() == ["a1.pcap", "a2.pcap"]
@@ -177,7 +212,7 @@ def test_what_is_no_file_is_passed_over(watch: Watch) -> None:
 def test_line_of_the_ledger_that_was_cut_short_has_not_been_taken(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     assert ledger.arrivals() == []
-    one, two, three = (Arrival("r", number, f"/in/{number}", False) for number in range(3))
+    one, two, three = (Arrival("r", number, f"/in/{number}", False, 1, 2, "00") for number in range(3))
     ledger.take([one])
     whole = ledger.path.read_bytes()
     line = (json.dumps(two._asdict()) + "\n").encode()
