@@ -45,6 +45,7 @@ FOLDER, CHECKPOINT, LEDGER, OPEN, MEMORY = "_stream", "checkpoint", "files.jsonl
 POLL = 2  # seconds between two looks into the folder
 MOST_PARTITIONS = 8  # of the state: a recording is in one of them
 ATTEMPTS = 4  # at a batch whose files change
+GREW = "it grew after it counted as finished, what was added may be missing (settle says how long to wait)"
 
 #: Tables of what is known when a recording ends, or would end.
 AT_THE_END = ("sessions", "links", "lanes", "findings", "captures")
@@ -389,7 +390,7 @@ class _Batches:
         for path in arrivals.grown(self.ledger.arrivals()):
             if path not in self.grown:
                 self.grown.add(path)
-                report.unread.append((path, "it grew after it was read: wait longer until a file counts as finished"))
+                report.unread.append((path, GREW))
         return report
 
     @staticmethod

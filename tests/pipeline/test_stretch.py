@@ -238,7 +238,8 @@ def test_last_stretch_alone_ends_the_recording() -> None:
     stretches = ended(cut(one(capture("s26_ports")), Options(), 500))
     assert [stretch.last for stretch in stretches] == [False] * (len(stretches) - 1) + [True]
     for before, after in zip(stretches, stretches[1:], strict=False):
-        assert before.end is not None and before.end == after.begin
+        assert before.end is not None and after.begin is not None and after.begin.memory
+        assert before.end == after.begin._replace(memory=b"")  # which it does not need
     tables = [{table for table, batch in read(stretch, Options()) if batch.num_rows} for stretch in stretches]
     assert all("sessions" not in found for found in tables[:-1]) and "sessions" in tables[-1]
 
