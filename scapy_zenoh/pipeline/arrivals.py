@@ -152,6 +152,7 @@ def _order(path: str) -> tuple[Any, str]:
 def _series(path: str) -> tuple[str, str]:
     """What files have in common that follow each other: folder and name but for numbers, yet eth0 is not eth1."""
     folder, name = os.path.split(_unpacked(path))
+    name = name.replace(".pcapng", ".pcap")
     alone = re.sub(r"(?<![A-Za-z0-9])[0-9]+(T[0-9]+)?", "", name)
     return folder, alone if alone != name else re.sub(r"[0-9]+", "", name)
 

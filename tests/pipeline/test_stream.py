@@ -247,8 +247,12 @@ def test_files_that_change_while_they_are_read_give_what_they_are_in_the_end(
     """One is deleted and one grows between counting its rows and writing them."""
     folder, output, expected = tmp_path / "in", tmp_path / "out", tmp_path / "expected"
     packets = frames("s04")
-    files = rotate(packets, folder, 4)
-    write_stretches, changes = stream.write_stretches, [lambda: write(files[3], packets[-40:]), files[1].unlink]
+    some = len(packets) - 20
+    files = rotate(packets[:some], folder, 4)
+    write_stretches, changes = stream.write_stretches, [lambda: grow(files[3]), files[1].unlink]
+
+    def grow(path: Path) -> None:
+        write(path, packets[some * 3 // 4 :])
 
     def changing(*arguments: Any) -> Any:
         if changes:
