@@ -15,7 +15,7 @@ test: .venv/.dev
 	@.ci/setup check || .ci/setup dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy
+	.venv/bin/python -m scapy_zenoh.compilation & .venv/bin/mypy && wait $$!
 	.venv/bin/python -m pytest -n auto --dist worksteal
 
 quick: .venv/.dev
