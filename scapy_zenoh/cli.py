@@ -67,7 +67,7 @@ COMMANDS = {
     "dissect": Command("every message of captures, one line each", commands.dissect_arguments, commands.dissect),
     "summary": Command("sessions, accounting and findings of captures", commands.summary_arguments, commands.summary),
     "tables": Command("captures as a folder of tables, with Spark", pipeline.tables_arguments, pipeline.tables),
-    "stream": Command("the same, of captures as they are recorded", pipeline.stream_arguments, pipeline.stream),
+    "stream": Command("tables of captures as they are recorded", pipeline.stream_arguments, pipeline.stream),
     "generate": Command("a synthetic capture with its truth file", generate.add_arguments, generate.run),
     "lua": Command("the Wireshark plugin, generated from the messages", lua_command.add_arguments, lua_command.run),
     "demo": Command("read the shipped samples, craft, break, make tables", _demo_arguments, _demo),
@@ -80,7 +80,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        sub = commands.add_parser(name, help=command.help, description=f"{command.help.capitalize()}.")
+        sub = commands.add_parser(name, help=command.help, description=f"{command.help[0].upper()}{command.help[1:]}.")
         command.arguments(sub)
         sub.set_defaults(run=command.run)
     return top

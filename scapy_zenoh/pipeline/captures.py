@@ -26,7 +26,7 @@ class Captures:
 
     name: str
     paths: tuple[str, ...]
-    late: bool = False  # it came after newer ones of its folder had been read
+    late: bool = False  # it came after newer ones of its series, or under a name that was read before
 
     @cached_property
     def bytes(self) -> int:

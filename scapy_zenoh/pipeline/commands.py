@@ -17,12 +17,12 @@ MOST_TOLD = 10  # captures that could not be read
 
 def _common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder of the tables")
-    parser.add_argument("--master", metavar="URL", help="Spark master, e.g. spark://host:7077 (local[*,4])")
+    parser.add_argument("--master", metavar="URL", help="where Spark runs, e.g. spark://host:7077 (this machine)")
     parser.add_argument("--no-payload", action="store_true", help="leave payloads and attachments out")
 
 
 def _split_argument(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--split", type=_size, metavar="BYTES", help="what one task reads, e.g. 64M (the default)")
+    parser.add_argument("--split", type=_size, metavar="BYTES", help="what one task reads: 500K, 64M (the default), 1G")
 
 
 def tables_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
     _split_argument(parser)
     parser.add_argument("--once", action="store_true", help="read what is there and stop")
     parser.add_argument(
-        "--settle", type=_seconds, default=10.0, metavar="S", help="the newest file is read S s after its last change"
+        "--settle", type=_seconds, default=10.0, metavar="S", help="read the newest file S s after its last change (10)"
     )
 
 

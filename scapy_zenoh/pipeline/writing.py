@@ -57,8 +57,12 @@ def write(stretches: Sequence[Stretch], options: Options, staging: str) -> Writt
                     elif table == "captures":
                         told = zip(batch.column("path").to_pylist(), batch.column("error").to_pylist(), strict=True)
                         written.unread += [(path, error) for path, error in told if error is not None]
-    written.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    written.peak = _peak()
     return written
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # --- tables made of events --------------------------------------------------------------------------
@@ -106,6 +110,7 @@ def _derive(pieces: Pieces, staging: str) -> Derived:
                 for batch in _read(path):
                     shown.add_all(table, pieces.recording, rows.add(batch))
             shown.add_all(table, pieces.recording, [rows.over(), rows.open()])
+    made.over.peak = _peak()
     return made
 
 

@@ -134,7 +134,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("path", "text", "where it was read"),
         Column("ordinal", "int32", "its place in the recording, from 0"),
         Column("bytes", "int64", "size of the file"),
-        Column("late", "bool", "whether it came after newer files of its folder were read, hence alone"),
+        Column("late", "bool", "read alone: it came after newer files of its series, or under a name used before"),
         Column("error", "text", "why it could not be read (on), null when it could"),
         Column("packets", "int64", "packets of any kind"),
         Column("zenoh_packets", "int64", "packets with bytes of Zenoh links"),
