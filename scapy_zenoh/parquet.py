@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from scapy_zenoh import arrow
 
-GROUP_ROWS = 1 << 17  # rows that are written together
+GROUP_ROWS = 1 << 17  # rows that are written together,
+GROUP_BYTES = 64 << 20  # unless they have more bytes
 
 
 class ParquetFile:
@@ -23,7 +24,7 @@ class ParquetFile:
         texts = [field.name for field in self._schema if field.type == arrow.TEXT]
         self._writer = pq.ParquetWriter(str(path), self._schema, use_dictionary=texts, compression="zstd")
         self._batches: list[Any] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
 
     def __enter__(self) -> ParquetFile:
         return self
@@ -32,13 +33,14 @@ class ParquetFile:
         """Take one record batch."""
         self._batches.append(batch)
         self._rows += batch.num_rows
-        if self._rows >= GROUP_ROWS:
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         # With one dictionary for all of them: the writer gives dictionaries up when they change.
         self._writer.write_table(pa.Table.from_batches(self._batches, self._schema).unify_dictionaries())
-        self._batches, self._rows = [], 0
+        self._batches, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> None:
         """Write what is left, and the end of the file."""

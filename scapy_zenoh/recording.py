@@ -49,7 +49,7 @@ class Recording:
 
     ``memory`` is that of a checkpoint: the recording goes on from there, and with the ports of that one too. Unless
     ``finish``, it may go on behind its last source. ``tolerant``: a file that cannot be read (on) does not
-    raise but is told of in ``captures()``, and the next one is read.
+    raise but is told of in ``captures()``, and the next one is read; a part that cannot be read to its end raises.
     """
 
     def __init__(
@@ -212,9 +212,11 @@ class Recording:
         while self._noted < self.reader.ended:
             source, packets = self._sources[self._noted], self.reader.packets_until[self._noted]
             self._noted += 1
-            if isinstance(source, Part) and source.end is not None:
-                continue  # it goes on elsewhere
             last = error is not None and self._noted == self.reader.ended
+            if isinstance(source, Part) and source.end is not None:  # it goes on elsewhere
+                if error is not None and last:  # when its end was found, all before it could be read
+                    raise error
+                continue
             told = {"path": name_of(source), "bytes": _size(source), "error": str(error) if last else None}
             self._captures.append(told | self._counts() | {"packets": packets})
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from scapy_zenoh import compilation, read_capture, to_table
+from scapy_zenoh import compilation, parquet, read_capture, to_table
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.cli import main
 from scapy_zenoh.generate import Shape, generate
@@ -156,6 +156,17 @@ def test_parquet_file_is_the_table(name: str, tmp_path: Path, way: str) -> None:
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.to_pylist() == to_table(path).to_pylist()
     assert [table.schema.field(c.name).metadata[b"comment"].decode() for c in COLUMNS] == [c.about for c in COLUMNS]
+
+
+def test_parquet_file_does_not_wait_for_many_rows_if_they_are_large(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 100_000)
+    table = to_table(named("s13_encodings"))
+    with parquet.ParquetFile(tmp_path / "out.parquet") as out:
+        for batch in table.to_batches(max_chunksize=10):
+            out.add(batch)
+    written = pq.ParquetFile(tmp_path / "out.parquet")
+    assert 1 < written.num_row_groups < table.num_rows / 10
+    assert written.read().to_pylist() == table.to_pylist()
 
 
 def test_parquet_file_of_nothing_is_empty_and_has_the_columns(tmp_path: Path, way: str) -> None:

@@ -98,7 +98,8 @@ class DatagramLink(MessageSource):
         batch = self.follower.codec.batch(data, "plain", sized=False)
         if len(batch.records) != 1 or not begins_link(batch.records[0], "init_syn"):
             return False
-        self.follower.tracker.close_link(link, None)
+        self.follower.tracker.close_link(link, link.session.last)
+        self.follower.tracker.forget_link(link)
         self.instance += 1
         self.batches = [0, 0]
         self.link = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from scapy_zenoh import commands
@@ -49,20 +52,15 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 def tables(args: argparse.Namespace) -> int:
     """Write the tables of captures."""
-    _want("pyarrow", "pyspark")
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
+    with _in_a_line("the job"):
+        from scapy_zenoh.pipeline.spark import session
+        from scapy_zenoh.pipeline.stretch import Options
+        from scapy_zenoh.pipeline.tables import check, write_tables
 
-    from scapy_zenoh.pipeline.spark import one_line, session
-    from scapy_zenoh.pipeline.stretch import Options
-    from scapy_zenoh.pipeline.tables import check, write_tables
-
-    options = Options(tuple(args.port), args.keylog, not args.no_payload)
-    check(args.captures, args.output, options)  # complain before Spark starts, which takes seconds
-    spark = session(args.master)
-    try:
+        options = Options(tuple(args.port), args.keylog, not args.no_payload)
+        check(args.captures, args.output, options)  # complain before Spark starts, which takes seconds
         report = write_tables(
-            spark,
+            session(args.master),
             args.captures,
             args.output,
             options,
@@ -70,8 +68,6 @@ def tables(args: argparse.Namespace) -> int:
             split=args.split,
             partitions=args.partitions,
         )
-    except (PySparkException, Py4JError, OSError) as error:
-        raise PipelineError(f"the job failed: {one_line(error)}") from error
     bad = f", {len(report.unread):,} of them not to their end" if report.unread else ""
     print(f"{_files(report)} read{bad}. Tables in {args.output}:")
     _tell(report)
@@ -80,19 +76,18 @@ def tables(args: argparse.Namespace) -> int:
 
 def stream(args: argparse.Namespace) -> int:
     """Keep the tables of a folder up to date."""
-    _want("pyarrow", "pyspark")
-    from scapy_zenoh.pipeline.spark import session
-    from scapy_zenoh.pipeline.stream import check, stream_tables
-    from scapy_zenoh.pipeline.stretch import SPLIT, Options
-
-    check(args.folder, args.output)
-    options = Options(tuple(args.port), None, not args.no_payload)
 
     def told(number: int, report: Report) -> None:
         print(f"batch {number}: {_files(report)}, {report.rows['messages']:,} messages", flush=True)
         _tell_unread(report)
 
-    try:
+    with _in_a_line("the stream"), suppress(KeyboardInterrupt):
+        from scapy_zenoh.pipeline.spark import session
+        from scapy_zenoh.pipeline.stream import check, stream_tables
+        from scapy_zenoh.pipeline.stretch import SPLIT, Options
+
+        check(args.folder, args.output)
+        options = Options(tuple(args.port), None, not args.no_payload)
         spark = session(args.master)
         if not args.once:
             print(f"following {args.folder}, until you press Ctrl+C", flush=True)
@@ -106,17 +101,26 @@ def stream(args: argparse.Namespace) -> int:
             split=args.split or SPLIT,
             told=told,
         )
-    except KeyboardInterrupt:
-        pass
     return 0
 
 
-def _want(*modules: str) -> None:
-    from importlib.util import find_spec
-
-    for name in modules:
+@contextmanager
+def _in_a_line(what: str) -> Iterator[None]:
+    """Whatever goes wrong is told in a line, of Spark that is missing and files that may not be read too."""
+    for name in ("pyarrow", "pyspark"):
         if find_spec(name) is None:
             raise PipelineError(f"tables on Spark need {name}: pip install 'scapy-zenoh[spark]'")
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from scapy_zenoh.pipeline.spark import one_line
+
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads what is told has seen enough
+        raise
+    except (PySparkException, Py4JError, OSError) as error:
+        raise PipelineError(f"{what} failed: {one_line(error)}") from error
 
 
 def _files(report: Report) -> str:

@@ -26,7 +26,7 @@ from scapy_zenoh.pipeline.stretch import (
 )
 from scapy_zenoh.schema.tables import RECORDING, TABLES
 
-#: The options of the source, and how their text is read.
+#: The options of the source.
 OPTIONS = ("path", "paths", "ports", "keylog", "payload", "recording", "split", "partitions")
 
 

@@ -146,18 +146,18 @@ class Store:
 
     def files_of(self, recordings: Sequence[str], tables: Sequence[str] = tuple(TABLES)) -> list[str]:
         """The files of some recordings, as paths inside the folder."""
+        wanted = {f"recording={recording}" for recording in recordings}
         found = []
         for table in tables:
             days = sorted((self.path / table).glob("date=*")) if table in OF_MESSAGES else [self.path / table]
             for day in days:
-                for recording in recordings:
-                    folder = day / f"recording={recording}"
-                    found += [str(path.relative_to(self.path)) for path in sorted(folder.glob("*.parquet"))]
+                for name in sorted(wanted.intersection(os.listdir(day))):
+                    found += [str(path.relative_to(self.path)) for path in sorted((day / name).glob("*.parquet"))]
         return found
 
     def recordings_of(self, paths: Sequence[str]) -> list[str]:
-        """The recordings that have some of these captures."""
-        wanted = {path.encode("utf-8", "replace").decode() for path in paths}
+        """The recordings that have some of these captures, of which names that are not UTF-8 cannot be told apart."""
+        wanted = {path for path in paths if path.encode("utf-8", "replace").decode() == path}
         found = []
         for folder in sorted((self.path / "captures").glob("recording=*")):
             files = (pq.ParquetFile(file).read(["path"])["path"] for file in folder.glob("*.parquet"))

@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import Event, current_thread, main_thread
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import Row
@@ -317,11 +318,16 @@ class _Batches:
         if number <= note["batch"]:
             found.collect()  # Spark wants its state
             return
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             rows = found.collect()
             if not rows:
                 return
-            report = self._write(found.sparkSession, number, note, [pickle.loads(bytes(row.work)) for row in rows])
+            report = None
+            try:
+                report = self._write(found.sparkSession, number, note, [pickle.loads(bytes(row.work)) for row in rows])
+            except PySparkException:  # what could be read when it was cut cannot be read any more, or worse
+                if attempt == ATTEMPTS - 1:
+                    raise
             if report is not None:
                 if self.told is not None:
                     self.told(number, report)

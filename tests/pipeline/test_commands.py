@@ -117,6 +117,18 @@ def test_key_log_without_permission_is_told(tables: Any, folder: Path) -> None:
 # --- right use ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", ["tables c -o t", "stream c -o t"])
+def test_folder_that_may_not_be_looked_into_is_a_line(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def denied(store: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(store.path))
+
+    monkeypatch.setattr("scapy_zenoh.pipeline.store.Store.check", denied)  # to root nothing is denied
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err.endswith(f"failed: [Errno 13] Permission denied: '{folder / 't'}'\n")
+
+
 @pytest.mark.spark
 def test_it_says_what_it_read_what_there_is_and_what_was_wrong(spark: Any, tables: Any, folder: Path) -> None:
     said = damaged(folder / "bad")

@@ -91,6 +91,21 @@ def commit(store: Store, staging: Path) -> None:
 # --- commits --------------------------------------------------------------------------------------
 
 
+def test_recordings_of_a_capture_are_found_by_its_path(tmp_path: Path) -> None:
+    """Tables have \ufffd or ? for what is not UTF-8 in names, so those of others might be taken for these."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for recording, path in (("one", "/c/caf\xe9.pcap"), ("two", "/c/caf?.pcap")):
+        folder = tmp_path / "captures" / f"recording={recording}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"path": [path, "/c/other.pcap"]}), folder / "a.parquet")
+    store = Store(tmp_path)
+    assert store.recordings_of(["/c/caf\xe9.pcap"]) == ["one"]
+    assert store.recordings_of(["/c/other.pcap"]) == ["one", "two"]
+    assert store.recordings_of([os.fsdecode(b"/c/caf\xe8.pcap"), "/c/new.pcap"]) == []
+
+
 def test_commit_replaces_what_it_names_and_leaves_the_rest(made: Path) -> None:
     assert files(made) == {*OLD, *OTHER}
     with Store(made) as store, store.staging() as staging:

@@ -473,6 +473,18 @@ def test_what_is_over_takes_a_row_of_memory_for_each_session(tmp_path: Path) -> 
     assert max(grown) < 300 * 3, sizes
 
 
+def test_ends_of_udp_that_are_used_again_have_left_nothing_open(tmp_path: Path) -> None:
+    """A handshake between the same ends: of the session before it nothing more can come."""
+    packets, memory = frames("s02_peer_udp"), Remembered()
+    first = follow(write(tmp_path / "0.pcap", packets), 0, memory, tmp_path)
+    later = [(link, (when + 10**12, data, length)) for link, (when, data, length) in packets]
+    second = follow(write(tmp_path / "1.pcap", later), 1, memory, tmp_path)
+    (known,) = memory.value
+    sessions = [s for s in stream._recording(Checkpoint(0, None, known)).follower.tracker.sessions if not s.multicast]
+    assert first.over == [] and len(second.over) == len(sessions) // 2 > 0
+    assert sorted(session.id for session in sessions if session.settled) == second.over
+
+
 def test_late_file_leaves_nothing_behind(tmp_path: Path) -> None:
     memory = Remembered()
     work = follow(write(tmp_path / "a.pcap", frames("s06")), 7, memory, tmp_path, late=True)

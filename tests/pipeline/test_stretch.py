@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 
 import zstandard  # noqa: E402
 
+from scapy_zenoh.capture import CaptureError  # noqa: E402
 from scapy_zenoh.pipeline.captures import Captures, each  # noqa: E402
 from scapy_zenoh.pipeline.errors import PipelineError  # noqa: E402
 from scapy_zenoh.pipeline.stretch import (  # noqa: E402
@@ -242,6 +243,18 @@ def test_last_stretch_alone_ends_the_recording() -> None:
         assert before.end == after.begin._replace(memory=b"")  # which it does not need
     tables = [{table for table, batch in read(stretch, Options()) if batch.num_rows} for stretch in stretches]
     assert all("sessions" not in found for found in tables[:-1]) and "sessions" in tables[-1]
+
+
+def test_stretch_whose_file_is_gone_does_not_pass_for_an_empty_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(capture("s26_ports").read_bytes())
+    first, second, *others = ended(cut(one(path), Options(), 500))
+    path.unlink()
+    for stretch in (first, second):
+        with pytest.raises(CaptureError, match=r"/a\.pcapng: No such file"):
+            list(read(stretch, Options()))
+    (told,) = (batch.to_pylist() for table, batch in read(others[-1], Options()) if table == "captures")
+    assert told[0]["error"].endswith("No such file or directory")
 
 
 # --- options --------------------------------------------------------------------------------------
