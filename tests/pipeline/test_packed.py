@@ -53,7 +53,8 @@ def submit(cluster: Cluster, place: Path, *arguments: str) -> str:
         "spark.executorEnv.NUMBA_DEBUG_CACHE": "1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.scheduler.minRegisteredResourcesRatio": "1",  # wait for all executors
+        "spark.scheduler.minRegisteredResourcesRatio": "1",  # wait for all executors, on a busy machine too
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
         "spark.executor.extraJavaOptions": HASTE,
     }
     command = [str(home / "bin" / "spark-submit"), "--master", cluster.master, "--archives", "deps.tar#deps"]
