@@ -252,7 +252,7 @@ def test_made_up_messages_are_read_the_same(cls: type[Message], data: st.DataObj
 @pytest.mark.slow
 @of(SCOUTING, TRANSPORT, NETWORK)
 @given(data=st.data())
-@settings(relaxed, max_examples=500)
+@settings(relaxed, max_examples=200)
 def test_many_made_up_messages_are_read_the_same(cls: type[Message], data: st.DataObject) -> None:
     check(places(cls, data.draw(bytes_of(cls)))[:3])
 
@@ -300,7 +300,7 @@ def test_any_bytes_behind_a_header_are_read_the_same(cls: type[Message], data: s
 
 
 @given(data=st.binary(min_size=1, max_size=80))
-@settings(relaxed, max_examples=300)
+@settings(relaxed, max_examples=150)
 def test_any_bytes_are_read_the_same(data: bytes) -> None:
     check([(data, "scouting", False), (data, "network", False), *everywhere(data)])
 

@@ -130,7 +130,7 @@ def errors(frames: tuple[Frame, ...]) -> list[str]:
 
 @pytest.mark.tshark
 @pytest.mark.slow
-@pytest.mark.parametrize("capture", small(30_000))
+@pytest.mark.parametrize("capture", small(20_000))
 @pytest.mark.parametrize("wireshark", [node, sharkd], ids=["wireshark-4.4", "installed"])
 def test_packets_look_the_same_in_any_order(wireshark: Any, capture: Path, lua: Path) -> None:
     count = len(load(capture).records)
