@@ -1,24 +1,31 @@
 """Files that arrive in a folder, as a stream of Spark: which there are, in which order, and when each is finished.
 
 Rotating captures lie in a folder, or in a folder for each machine inside it. Those of one folder are one recording in
-the order of their names, numbers in names counted as numbers. Files whose names differ in numbers only are a *series*.
-Its newest may still be written: it waits until there is a newer one, or nobody has it open for writing and it has
-not changed for a while. A file that comes before one of its series that was read already is *late*: it is read as a
-recording of its own. So is one that has another content by now, as when a ring begins anew.
+the order of their names, numbers in names counted as numbers. Files whose names differ only in the counter or the time
+that a rotation adds are a *series*. Its newest may still be written: it waits until there is a newer one, or nobody
+has it open for writing and it has not changed for a while (it is *settled*). One that somebody is seen writing waits
+too, and so do all behind it. Compressed files come from elsewhere, so each waits until it is settled.
+
+A file is *late* if one behind it in its series was taken before it, or if other content under its name was. What is
+remembered by then belongs behind it, so it is read alone, as a recording of its own, once it is settled.
 
 Files that were taken stand in a ledger, one line each. An offset of the stream is a number of lines, so that a batch
-that is done again after a crash has the same files.
+that is done again after a crash has the same files. Until a file is read it may be compressed, then that one is read,
+or overwritten, then it is gone.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +46,7 @@ except ImportError:  # Spark 4.1, which then asks once
 
 MOST_FILES = 256  # of one batch
 HEAD = 4096  # bytes by which a file is known again
+GZIP, ZSTD = ".gz", ".zst"
 
 
 class Arrival(NamedTuple):
@@ -53,132 +61,164 @@ class Arrival(NamedTuple):
     head: str  # a hash of its first bytes
 
 
+class Name(NamedTuple):
+    """What the name of a file says."""
+
+    file: str  # its path before it was compressed
+    series: tuple[str, str, str]  # what it has in common with those that follow it
+    place: tuple[Any, str]  # among them
+
+
 class Ledger:
-    """The files that were taken so far."""
+    """The files that were taken so far. Lines are only added to it, so each is read once."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.named: dict[str, Arrival] = {}  # the last one of each name
+        self.reached: dict[tuple[str, str, str], tuple[Any, str]] = {}  # the last place in each series
+        self._arrivals: list[Arrival] = []
+        self._end = 0  # of the lines that were read
 
-    def arrivals(self) -> list[Arrival]:
+    def arrivals(self) -> Sequence[Arrival]:
         """All of them. A line that was cut short by a crash has not been taken."""
-        if not self.path.exists():
-            return []
-        lines = self.path.read_text().split("\n")[:-1]
-        return [Arrival(**json.loads(line)) for line in lines]
+        with suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(self._end)
+            for line in file.read().split(b"\n")[:-1]:
+                arrival = Arrival(**json.loads(line))
+                name = _name(arrival.path)
+                self.named[name.file] = arrival
+                if not arrival.late:
+                    self.reached[name.series] = name.place
+                self._arrivals.append(arrival)
+                self._end += len(line) + 1
+        return self._arrivals
 
     def take(self, arrivals: Sequence[Arrival]) -> None:
         """Add files."""
-        whole = self.path.read_bytes() if self.path.exists() else b""
-        with open(self.path, "r+b" if whole else "wb") as file:
-            file.truncate(file.seek(whole.rfind(b"\n") + 1))
+        self.arrivals()
+        with open(self.path, "ab") as file:
+            file.truncate(self._end)
             file.write("".join(json.dumps(arrival._asdict()) + "\n" for arrival in arrivals).encode())
             file.flush()
             os.fsync(file.fileno())
 
 
-def new_files(folder: str, settle: float, known: Sequence[Arrival], now: float) -> list[Arrival]:
-    """The files in a folder that are finished and not known yet, in their order."""
-    taken = {_unpacked(arrival.path): arrival for arrival in known}
-    newest_taken = {_series(arrival.path): _order(arrival.path) for arrival in known if not arrival.late}
-    paths = _files(folder)
-    newest = {_series(path): path for path in paths}
+class Overwritten:
+    """A capture that another file has the name of by now: whoever reads it, as a file, gets an error."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+
+    def read(self, _: int = -1) -> bytes:
+        raise OSError(errno.ESTALE, "overwritten before it was read")
+
+
+def new_files(folder: str, settle: float, ledger: Ledger, now: float) -> list[Arrival]:
+    """The files in a folder that are finished and not taken yet, in their order."""
+    known, paths = len(ledger.arrivals()), _files(folder)
+    newest = {_name(path).series: path for path in paths}
+    held = set()  # series with a file that is not finished: those behind it would make it late
+    written = cache(_being_written)  # looked for once, and only if it matters
     found: list[Arrival] = []
     for path in paths:
-        before = taken.get(_unpacked(path))
-        if before is not None and not _is_another(path, before):
-            continue
-        if (before is not None or path == newest[_series(path)]) and not _is_settled(path, settle, now):
-            continue
-        late = before is not None or _series(path) in newest_taken and _order(path) < newest_taken[_series(path)]
-        ordinal = len(known) + len(found)
-        alone = name_of(path, None if before is None else f"{path}\0{ordinal}")
-        recording = alone if late else name_of(os.path.dirname(path))
+        file, series, place = _name(path)
+        before = ledger.named.get(file)
         with suppress(OSError):  # it is gone
             there = os.stat(path)
-            found.append(Arrival(recording, ordinal, path, late, there.st_size, there.st_mtime_ns, _head(path)))
+            if before is not None and not _was_replaced(path, there, before):
+                continue
+            late = before is not None or place < ledger.reached.get(series, place)
+            if not late and series in held:
+                continue
+            waits = late or path != file or path == newest[series]
+            if waits and now - there.st_mtime < settle or (there.st_dev, there.st_ino) in written():
+                if not late:
+                    held.add(series)
+                continue
+            ordinal, head = known + len(found), _head(path, there.st_size)
+            alone = name_of(path, None if before is None else f"{path}\0{ordinal}")
+            recording = alone if late else name_of(os.path.dirname(path))
+            found.append(Arrival(recording, ordinal, path, late, there.st_size, there.st_mtime_ns, head))
     return found
 
 
-def grown(known: Sequence[Arrival]) -> list[str]:
-    """Files to which something was added since they were taken."""
-    found = []
+def grown(known: Sequence[Arrival]) -> dict[Arrival, int]:
+    """Files to which something was added since they were taken, and their size by now."""
+    found = {}
     for arrival in known:
         with suppress(OSError):
-            if os.path.getsize(arrival.path) > arrival.bytes and not _is_another(arrival.path, arrival):
-                found.append(arrival.path)
+            size = os.path.getsize(arrival.path)
+            if size > arrival.bytes and not is_another(arrival.path, arrival.bytes, arrival.head):
+                found[arrival] = size
     return found
 
 
-def _is_another(path: str, before: Arrival) -> bool:
-    """Whether a file has another content than when it was taken, beyond what was added at its end."""
-    if path != before.path:  # compressed by now
-        return False
+def is_another(path: str, size: int, head: str) -> bool:
+    """Whether a file is not the one that had this size and head, or that one with more at its end."""
     try:
-        there = os.stat(path)
-        if (there.st_size, there.st_mtime_ns) == (before.bytes, before.changed):
-            return False
-        return there.st_size < before.bytes or _head(path, before.bytes) != before.head
-    except OSError:
+        return os.path.getsize(path) < size or _head(path, size) != head
+    except OSError:  # there is none
         return False
 
 
-def _head(path: str, most: int = HEAD) -> str:
-    """A hash of the first bytes of a file: times of packets are among them."""
+def found_at(path: str) -> str:
+    """Where a file is that was taken: it may have been compressed since."""
+    packed = [path + GZIP, path + ZSTD]
+    return path if os.path.exists(path) else next(filter(os.path.exists, packed), path)
+
+
+def _was_replaced(path: str, there: os.stat_result, before: Arrival) -> bool:
+    if path != before.path:  # compressed since
+        return False
+    untouched = (there.st_size, there.st_mtime_ns) == (before.bytes, before.changed)
+    return not untouched and is_another(path, before.bytes, before.head)
+
+
+def _head(path: str, size: int) -> str:
+    """A hash of the first bytes of a file that had so many: times of packets are among them."""
     with open(path, "rb") as file:
-        return hashlib.sha256(file.read(min(most, HEAD))).hexdigest()[:16]
+        return hashlib.sha256(file.read(min(size, HEAD))).hexdigest()[:16]
 
 
 def _files(folder: str) -> list[str]:
-    """The files in a folder, in order; not those of which there is a compressed copy: they may soon be gone."""
+    """The files in a folder, in order. Of one and its compressed copy the former, which is whole."""
     try:
-        found = [path for path in find([folder]) if os.path.isfile(path)]
+        found = sorted(path for path in find([folder]) if os.path.isfile(path))
     except PipelineError:  # empty, so far
         return []
-    packed = {_unpacked(path) for path in found if _unpacked(path) != path}
-    return sorted(
-        (path for path in found if path not in packed), key=lambda path: (os.path.dirname(path), _order(path))
-    )
+    once = {_name(path).file: path for path in reversed(found)}
+    return sorted(once.values(), key=lambda path: (os.path.dirname(path), _name(path).place))
 
 
-def _unpacked(path: str) -> str:
-    """The name that a compressed file had before."""
-    return re.sub(r"\.(gz|zst)$", "", path)
+@lru_cache(1 << 17)  # every file of the folder is asked about every time
+def _name(path: str) -> Name:
+    file = path.removesuffix(GZIP).removesuffix(ZSTD)
+    folder, name = os.path.split(file)
+    ending = re.search(r"(\.(pcap|pcapng|cap)[0-9]*|\.[A-Za-z]+)?\Z", name)
+    assert ending is not None
+    kind = ending[0].rstrip("0123456789").replace(".pcapng", ".pcap")  # tcpdump counts behind it
+    return Name(file, (folder, _ROTATION.sub("", name[: ending.start()]), kind), order(name))
 
 
-def _order(path: str) -> tuple[Any, str]:
-    return order(os.path.basename(path))
+#: What a rotation adds to a name: NAME_00001_20260101120000, NAME-2026-01-01_12:00:00, NAME.0001; eth0 is a name.
+_TIME = r"(?:19|20)[0-9]{2}(?:[-_.:T ]?[0-9]{2}){2,5}(?:Z|[-+][0-9]{2}:?[0-9]{2})?"
+_ROTATION = re.compile(
+    rf"(?:(?<![^\W_])[0-9]{{5,}}_[0-9]{{14}}|(?<![0-9]){_TIME}(?:[-_. ][0-9]+)?|(?<![^\W_])[0-9]+)\Z"
+)
 
 
-def _series(path: str) -> tuple[str, str]:
-    """What files have in common that follow each other: folder and name but for numbers, yet eth0 is not eth1."""
-    folder, name = os.path.split(_unpacked(path))
-    name = name.replace(".pcapng", ".pcap")
-    alone = re.sub(r"(?<![A-Za-z0-9])[0-9]+(T[0-9]+)?", "", name)
-    return folder, alone if alone != name else re.sub(r"[0-9]+", "", name)
-
-
-def _is_settled(path: str, settle: float, now: float) -> bool:
-    try:
-        return now - os.path.getmtime(path) >= settle and not _is_being_written(path)
-    except OSError:
-        return False
-
-
-def _is_being_written(path: str) -> bool:
-    """Whether a process has a file open for writing, as far as this process may see: a quiet network writes little."""
-    there = os.stat(path)
+def _being_written() -> set[tuple[int, int]]:
+    """Files that processes have open for writing, as far as this one may see: a quiet network writes little."""
+    found = set()
     with suppress(OSError):  # not Linux
         for process in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):  # it has ended, or is somebody else's
-                for number in os.listdir(f"/proc/{process}/fd"):
+                for entry in os.scandir(f"/proc/{process}/fd"):
                     with suppress(OSError):
-                        if not os.path.samestat(os.stat(f"/proc/{process}/fd/{number}"), there):
-                            continue
-                        told = Path(f"/proc/{process}/fdinfo/{number}").read_text()
-                        flags = re.search(r"^flags:\s*([0-7]+)", told, re.MULTILINE)
-                        if flags and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY:
-                            return True
-    return False
+                        if entry.stat(follow_symlinks=False).st_mode & stat.S_IWUSR:  # what it was opened for
+                            there = entry.stat()
+                            found.add((there.st_dev, there.st_ino))
+    return found
 
 
 # --- as Spark sees it ---------------------------------------------------------------------------
@@ -197,7 +237,7 @@ class ArrivalSource(DataSource):
         return "zenoh_arrivals"
 
     def schema(self) -> str:
-        return "recording string, ordinal long, path binary, late boolean"  # names of files are bytes
+        return "recording string, ordinal long, path binary, late boolean, bytes long, head string"  # names are bytes
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         most = int(self.options.get("most", MOST_FILES))
@@ -232,11 +272,10 @@ class ArrivalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> int:
         """Take what is new, and say how many were taken so far."""
-        known = self.ledger.arrivals()
-        found = new_files(self.folder, self.settle, known, time.time())
+        found = new_files(self.folder, self.settle, self.ledger, time.time())
         if found:
             self.ledger.take(found)
-        return len(known) + len(found)
+        return len(self.ledger.arrivals())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         arrivals = self.ledger.arrivals()[start["files"] : end["files"]]
@@ -244,4 +283,7 @@ class ArrivalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, Taken)
-        return iter([(a.recording, a.ordinal, os.fsencode(a.path), a.late) for a in partition.arrivals])
+        return (
+            (file.recording, file.ordinal, os.fsencode(file.path), file.late, file.bytes, file.head)
+            for file in partition.arrivals
+        )

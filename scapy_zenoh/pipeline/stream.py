@@ -21,11 +21,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -46,7 +49,7 @@ FOLDER, CHECKPOINT, LEDGER, OPEN, MEMORY = "_stream", "checkpoint", "files.jsonl
 POLL = 2  # seconds between two looks into the folder
 MOST_PARTITIONS = 8  # of the state: a recording is in one of them
 ATTEMPTS = 4  # at a batch whose files change
-GREW = "it grew after it counted as finished, what was added may be missing (settle says how long to wait)"
+GREW = "it grew after it was read, what was added is missing (settle says how long to wait)"
 
 #: Tables of what is known when a recording ends, or would end.
 AT_THE_END = ("sessions", "links", "lanes", "findings", "captures")
@@ -85,7 +88,7 @@ def stream_tables(
             _wait_for_newest(source, settle)
         with _quiet_start(spark) as started:
             batches.started = started
-            with _few_partitions(spark):
+            with _configured(spark):
                 query = _query(spark, source, place, options, settle, split, most, batches.take, once)
             try:
                 _wait_for_end(query, batches)
@@ -174,18 +177,25 @@ def _quiet_start(spark: SparkSession) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _few_partitions(spark: SparkSession) -> Iterator[None]:
-    """Spark keeps state, and shuffles, in as many parts as this says: its 200 take minutes where a few take seconds.
+def _configured(spark: SparkSession) -> Iterator[None]:
+    """A stream takes over the configuration that its session has when it starts; later ones take that of the first.
 
-    A stream takes over the configuration that its session has when it starts; later ones take that of the first.
+    Spark keeps state, and shuffles, in as many parts as it says: its 200 take minutes where a few take seconds.
     """
-    name = "spark.sql.shuffle.partitions"
-    before = str(spark.conf.get(name))
-    spark.conf.set(name, str(min(int(before), MOST_PARTITIONS)))
+    partitions = "spark.sql.shuffle.partitions"
+    wanted = {
+        partitions: str(min(int(str(spark.conf.get(partitions))), MOST_PARTITIONS)),
+        "spark.sql.streaming.stateStore.providerClass":  # transformWithState wants it
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    }  # fmt: skip
+    before = {name: str(spark.conf.get(name)) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(name, before)
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def _query(
@@ -199,10 +209,6 @@ def _query(
     take: Callable[[DataFrame, int], None],
     once: bool,
 ) -> Any:
-    spark.conf.set(
-        "spark.sql.streaming.stateStore.providerClass",
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",  # transformWithState wants it
-    )
     arrivals.register(spark)
     files = (
         spark.readStream.format("zenoh_arrivals")
@@ -245,23 +251,32 @@ class Following(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         files = sorted(rows, key=lambda row: row.ordinal)
-        captures = Captures(key[0], tuple(os.fsdecode(bytes(row.path)) for row in files), files[0].late)
+        paths = [os.fsdecode(bytes(row.path)) for row in files]
+        captures = Captures(key[0], tuple(map(arrivals.found_at, paths)), files[0].late)
         name = f"{captures.name}-{files[0].ordinal}"
         kept = Path(self.kept, name)
         if kept.exists():  # this batch is committed
             self.memory.update((kept.read_bytes(),))
             return
         known = self.memory.get() if self.memory.exists() else None
-        begin = None if known is None else Checkpoint(0, None, bytes(known[0]))
+        begin = end = None if known is None else Checkpoint(0, None, bytes(known[0]))
         every = self.split if can_be_cut(captures, self.options) else sys.maxsize
-        stretches = cut(captures, self.options, every, begin)
-        end = stretches[-1].end
+        stretches: list[Stretch] = []
+        others = [arrivals.is_another(path, row.bytes, row.head) for path, row in zip(paths, files, strict=True)]
+        for is_another, some in groupby(zip(others, captures.paths, strict=True), key=itemgetter(0)):
+            part = replace(captures, paths=tuple(path for _, path in some))
+            if is_another:
+                end = _overwritten(part, end)
+            else:
+                stretches += cut(part, self.options, every, end)
+                assert stretches[-1].end is not None
+                end = Checkpoint(0, None, stretches[-1].end.memory)
         assert end is not None
         before, after = _recording(begin), _recording(end)
         _forget_names(after)
         work = Work(
             captures,
-            [*stretches, Stretch(captures, end)],
+            [*stretches, Stretch(replace(captures, paths=()), end)],
             after.follower.accounting.rows - before.follower.accounting.rows,
             sorted(_over(after) - _over(before)),
             after.memory(),
@@ -270,6 +285,15 @@ class Following(StatefulProcessor):
         if not captures.late:  # nothing follows a late one
             self.memory.update((work.memory,))
         yield Row(recording=captures.name, work=pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
+
+
+def _overwritten(captures: Captures, begin: Checkpoint | None) -> Checkpoint:
+    """Go on behind files that cannot be read any more: all that comes of them is what ``captures`` says."""
+    sources: list[Any] = [arrivals.Overwritten(path) for path in captures.paths]
+    memory = begin.memory if begin is not None else None
+    recording = Recording(sources, memory=memory, finish=False, tolerant=True, compiled=False)
+    (end,) = recording.checkpoints(sys.maxsize)
+    return Checkpoint(0, None, end.memory)
 
 
 def _recording(stop: Checkpoint | None) -> Recording:
@@ -390,14 +414,26 @@ class _Batches:
                 "memory": [place for _, place in memories],
             }
             self.store.commit(moves, gone, now)
-        for one in written:
+        for one in [*new, *(one.over for one in made)]:
             report.add(one)
+        report.unread += [unread for one in tails for unread in one.unread]
         report.unread = [(path, error) for path, error in report.unread if path in paths]
-        for path in arrivals.grown(self.ledger.arrivals()):
-            if path not in self.grown:
-                self.grown.add(path)
-                report.unread.append((path, GREW))
+        for path in self._grown():
+            self.grown.add(path)
+            report.unread.append((path, GREW))
         return report
+
+    def _grown(self) -> list[str]:
+        """Files that grew after they were read, of which was not told yet."""
+        grown = arrivals.grown(self.ledger.arrivals())
+        found = {file: size for file, size in grown.items() if file.path not in self.grown}
+        read: dict[tuple[str, str], int] = {}  # their size then
+        for recording in {file.recording for file in found}:
+            for place in self.store.files_of([recording], ["captures"]):
+                columns = pq.ParquetFile(self.store.path / place).read(["path", "bytes"]).to_pydict()
+                read |= {(recording, path): size for path, size in zip(*columns.values(), strict=True)}
+        told = {file: file.path.encode("utf-8", "replace").decode() for file in found}  # as tables have it
+        return [file.path for file, size in found.items() if size > read.get((file.recording, told[file]), size)]
 
     @staticmethod
     def _memories(staging: Path, work: Sequence[Work]) -> list[tuple[str, str]]:
