@@ -1,11 +1,12 @@
 """Captures as they are recorded: the tables of a folder of rotating files, kept up to date by Spark's streaming.
 
-After every batch the tables are what ``tables --recording`` would make of the files so far. What is remembered of a
-recording between two files is the value of its key in Spark's state store (``transformWithState``): a batch goes
-through its new files from there, cuts them, and leaves the memory for the next one. The stretches it found are then
-written like those of any job; if that gives other rows than were counted, because a file was changed or deleted in
-between, the batch is done again. It is committed under its number, once. When Spark does it again after a crash, all
-that is left to do is to remember what was remembered then, which the commit has kept: files may be gone meanwhile.
+After every batch the tables are what ``tables --recording`` would make of the files so far, in that order. What is
+remembered of a recording between two files is the value of its key in Spark's state store (``transformWithState``): a
+batch goes through its new files from there, cuts them, and leaves the memory for the next one. The stretches it found
+are then written like those of any job; if that gives other rows than were counted, because a file was changed or
+deleted in between, the batch is done again. It is committed under its number, once. When Spark does it again after a
+crash, all that is left to do is to remember what was remembered then, which the commit has kept: files may be gone
+meanwhile.
 
 Most rows are final when they are written. What may still change is written anew by every batch, and the note of the
 commit says where it is: the *tail* (what would follow if the recording ended now: batches cut in the middle, what
