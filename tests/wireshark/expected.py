@@ -32,7 +32,7 @@ from scapy_zenoh.tls import Decryptor
 from scapy_zenoh.values import ntp64_to_ns
 
 #: Packets of a capture that are compared; more of the same proves nothing more.
-MOST = 500
+MOST = 1000
 
 #: Filters of what is a row: the messages of three families.
 MESSAGES = {record_filter(cls.__name__) for f in (SCOUTING, TRANSPORT, NETWORK) for cls in f.members.values()}
