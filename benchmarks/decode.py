@@ -56,7 +56,7 @@ TRIAL = 10_000  # operations that tell how many messages an operation gives
 FOR_SCAPY = 4_000  # messages of the sample
 TIMES = 5  # the large capture
 MEMORY = 1000  # MB that reading it may take
-LINEAR = (0.8, 1.25)  # its rate, relative to that of the small one
+LINEAR = 0.8  # its rate, relative to that of the small one; what a start costs makes it larger than 1
 
 FIELDS = ("msg", "srczid", "dstzid", "sn", "keyexpr", "rid", "encoding", "payload")  # of tshark, as rows have them
 BODIES = ("put", "del", "query", "reply_put", "reply_del", "err")  # what ``zenoh.msg`` has besides messages
@@ -337,8 +337,7 @@ def grow(options: argparse.Namespace, verdicts: Verdicts) -> None:
     for size, rate in zip(("small", "large"), zip(*rates, strict=True), strict=True):
         print(f"  {f'{ROWS}, {size}':<48} {median(rate):>12,.0f} messages/s")
     ratio = median(large / small for small, large in rates)
-    holds, wanted = LINEAR[0] <= ratio <= LINEAR[1], f"{LINEAR[0]} to {LINEAR[1]}"
-    verdicts.say("growing", "rate of the large / of the small", f"{ratio:.2f}", wanted, holds)
+    verdicts.say("growing", "rate of the large / of the small", f"{ratio:.2f}", f"at least {LINEAR}", ratio >= LINEAR)
     peaks = {ROWS: median(large["peak"] for _, large in rounds), PARQUET: parquet["peak"]}
     for what, peak in peaks.items():
         verdicts.say("growing", f"memory, {what}", f"{peak:,.0f} MB", f"below {MEMORY:,} MB", peak < MEMORY)
