@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from threading import Event, current_thread, main_thread
+from threading import current_thread, main_thread
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -91,12 +91,13 @@ def stream_tables(
             batches.started = started
             with _configured(spark):
                 query = _query(spark, source, place, options, settle, split, most, batches.take, once)
-            try:
-                _wait_for_end(query, batches)
-            except Exception as error:
-                raise PipelineError(f"the stream stopped: {one_line(batches.error or error)}") from error
-            finally:
-                query.stop()
+            with _counted_interrupts() as interrupts:
+                try:
+                    _wait_for_end(query, batches, interrupts)
+                except Exception as error:
+                    raise PipelineError(f"the stream stopped: {one_line(batches.error or error)}") from error
+                finally:
+                    query.stop()
 
 
 def check(folder: str, output: str | Path) -> None:
@@ -129,31 +130,26 @@ def _wait_for_newest(source: str, settle: float) -> None:
     time.sleep(max(0.0, min(settle, newest + settle - time.time() + 0.1)))
 
 
-def _wait_for_end(query: Any, batches: _Batches) -> None:
-    """Wait until the query ends by itself or is interrupted; then until its batch ends, or it is interrupted again.
-
-    Spark's own answer to an interrupt would make the batch fail, which it tells in many words.
-    """
-    interrupted = Event()
-
-    def interrupt(*_: Any) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-
+@contextmanager
+def _counted_interrupts() -> Iterator[list[int]]:
+    """Ctrl-C only adds to a list. Raised anywhere it would make a batch fail, which Spark tells in many words."""
+    interrupts: list[int] = []
     in_main = current_thread() is main_thread()
-    before = signal.signal(signal.SIGINT, interrupt) if in_main else None
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if in_main else None
     try:
-        while query.isActive and not interrupted.wait(0.2):
-            pass
-        while interrupted.is_set() and query.isActive and batches.busy:
-            time.sleep(0.1)
-    except KeyboardInterrupt:
-        return
+        yield interrupts
     finally:
         if in_main:
             signal.signal(signal.SIGINT, before)
-    if not interrupted.is_set():
+
+
+def _wait_for_end(query: Any, batches: _Batches, interrupts: list[int]) -> None:
+    """Wait until the query ends by itself or is interrupted; then until its batch ends, or it is interrupted again."""
+    while query.isActive and not interrupts:
+        time.sleep(0.2)
+    while query.isActive and batches.busy and len(interrupts) == 1:
+        time.sleep(0.1)
+    if not interrupts:
         query.awaitTermination()  # which tells why
 
 
