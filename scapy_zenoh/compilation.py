@@ -47,7 +47,7 @@ def mark_ready() -> None:
 
 
 def compile_all() -> str:
-    """Compile everything that large captures need; says where it is kept."""
+    """Compile everything that captures may need; says where it is kept."""
     from tempfile import TemporaryDirectory
 
     from scapy_zenoh.bulk import engine
@@ -57,11 +57,30 @@ def compile_all() -> str:
 
     with TemporaryDirectory() as folder:
         capture = Path(folder) / "all.pcap"
-        generate(Shape(messages=4_000, sessions=4, queries=0.2), capture)
+        generate(Shape(messages=4_000, sessions=20, queries=0.2), capture)
         for _ in Recording([capture], compiled=True).batches():
             pass
+    _compile_rare()
     run: Any = engine.run
     return str(run._cache.cache_path)
+
+
+def _compile_rare() -> None:
+    """What is only called for messages that are not regular, and when there are very many names."""
+    import numpy as np
+
+    from scapy_zenoh.bulk.declarations import DeclarationTable
+    from scapy_zenoh.bulk.queries import QueryTable, SideQueries
+    from scapy_zenoh.session.tracker import Limits
+
+    declared, asked = DeclarationTable(Limits()), SideQueries(QueryTable(Limits()), 0)
+    declared.declare(0, "keyexpr", 1, "a")
+    declared.name(0, 1)
+    declared.withdraw(0, "keyexpr", 1)
+    declared.names.keep(np.zeros(0, np.int64))
+    asked.ask(1)
+    asked.reply(1)
+    asked.finish(1)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class BulkFollower:
         self._spill = np.empty(SPILL, np.uint8)
         self._state = np.zeros(engine.STATE, np.int64)
         self._state[engine.ENOUGH] = RUN
-        self._flow_table = np.full((1 << 10, 6), -1, np.int64)
+        self._flow_table = np.full((1 << 5, 6), -1, np.int64)
         self._known = 0
         self._flows = np.zeros((1 << 8, engine.FLOW), np.int64)
         self._joined = np.zeros((1 << 8, joining.JOINED), np.int64)
@@ -199,7 +199,7 @@ class BulkFollower:
         """Begin anew with the numbers of flows; those that are still in use get new ones."""
         for flow in list(self._steady):
             self._hand_back(flow)
-        self._flow_table = np.full((1 << 10, 6), -1, np.int64)
+        self._flow_table = np.full((1 << 5, 6), -1, np.int64)
         self._known = 0
         self._flows[:] = 0
 

@@ -13,7 +13,7 @@ from scapy_zenoh.bulk.compiling import compiled, part
 
 FREE, GONE = -1, -2  # keys that are none
 
-_FIRST = 1 << 14  # places in a new table
+_FIRST = 1 << 10  # places in a new table
 
 
 @part

@@ -26,7 +26,7 @@ from scapy_zenoh.capture import CaptureError, Interface, Packet, Part, Place
 BLOCK = 16 << 20  # bytes of a file in one block
 BYTES_PER_ROW = 128  # of the file; with smaller packets a block ends when its rows are full
 MIN_BLOCK, MIN_ROWS = 64, 16
-FIRST_ADDRESSES = 1 << 10  # slots of the table of addresses, a power of two
+FIRST_ADDRESSES = 1 << 4  # slots of the table of addresses, a power of two
 FULL = 0.7  # of which so many are used before there are twice as many
 
 PROTOCOLS = {files.TCP: "tcp", files.UDP: "udp"}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scapy_zenoh.bulk.compiling import compiled
+from scapy_zenoh.bulk.compiling import compiled, part
 from scapy_zenoh.capture import (
     BSD_FAMILIES,
     ENHANCED_PACKET,
@@ -85,19 +85,19 @@ _FAMILIES4 = tuple(sorted(family for family, kind in BSD_FAMILIES.items() if kin
 _OPTIONS6 = tuple(sorted(IPV6_OPTIONS))
 
 
-@compiled
+@part
 def _short(buf: Bytes, at: Int) -> Int:
     """Two bytes in the order of the network."""
     return np.int64(buf[at]) << 8 | np.int64(buf[at + 1])
 
 
-@compiled
+@part
 def _long(buf: Bytes, at: Int) -> Int:
     """Four bytes in the order of the network."""
     return np.int64(buf[at]) << 24 | np.int64(buf[at + 1]) << 16 | np.int64(buf[at + 2]) << 8 | np.int64(buf[at + 3])
 
 
-@compiled
+@part
 def _word(buf: Bytes, at: Int, big: Int) -> Int:
     """Four bytes in the order of the file."""
     if big:
@@ -105,7 +105,7 @@ def _word(buf: Bytes, at: Int, big: Int) -> Int:
     return np.int64(buf[at + 3]) << 24 | np.int64(buf[at + 2]) << 16 | np.int64(buf[at + 1]) << 8 | np.int64(buf[at])
 
 
-@compiled
+@part
 def _slot(high: Int, low: Int, mask: Int, seed: Int) -> Int:
     """Where the search for an address begins. Seeded: to make addresses collide, one would have to know the seed."""
     mixed = (high ^ seed) * 0x2545F4914F6CDD1D

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 from array import array
 from collections.abc import Iterator
 from functools import cache
@@ -80,6 +82,25 @@ def test_what_was_compiled_is_ready_until_a_source_changes(package: Path) -> Non
     (package / "decode" / "runtime.py").write_text("# changed\n")
     compilation.sources.cache_clear()
     assert not compilation.is_ready()
+
+
+def test_nothing_is_left_to_compile_for_a_capture() -> None:
+    """What is packed with its compiled code goes to where none can be kept."""
+    look = """
+import importlib, pkgutil
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
+from scapy_zenoh import bulk, compilation
+compilation.compile_all()
+for found in pkgutil.iter_modules(bulk.__path__):
+    for name, known in vars(importlib.import_module(f"{bulk.__name__}.{found.name}")).items():
+        if isinstance(known, Dispatcher) and not isinstance(known._cache, NullCache):
+            print(name, len(known.signatures))
+"""
+    told = subprocess.run([sys.executable, "-c", look], stdout=subprocess.PIPE, text=True, check=True).stdout
+    counts = dict(line.split() for line in told.splitlines())
+    assert len(counts) > 15
+    assert {name for name, count in counts.items() if count != "1"} == set()
 
 
 # --- the reader ---------------------------------------------------------------------------------

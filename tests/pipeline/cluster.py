@@ -42,7 +42,8 @@ def work(batches):
 conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"}
 if sys.argv[1:]:
     conf["spark.driver.host"] = "127.0.0.1"
-    conf["spark.scheduler.minRegisteredResourcesRatio"] = "1"  # wait for all executors, on a busy machine too
+    conf["spark.cores.max"] = "2"
+    conf["spark.scheduler.minRegisteredResourcesRatio"] = "1"  # of these: wait for both executors
     conf["spark.scheduler.maxRegisteredResourcesWaitingTime"] = "300s"
     conf["spark.executor.extraJavaOptions"] = os.environ["SPARK_SUBMIT_OPTS"]
 spark = session(*sys.argv[1:], **conf)

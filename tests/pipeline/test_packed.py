@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from scapy_zenoh import compilation
 from scapy_zenoh.generate import generate
 from scapy_zenoh.pipeline.java import java_home
 from scapy_zenoh.synthetic.shape import Shape
@@ -25,8 +24,7 @@ BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)  # without the pa
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of somebody who submits: the archive, and the same unpacked for the driver."""
-    if not compilation.is_ready():
-        subprocess.run([sys.executable, "-m", "scapy_zenoh.compilation"], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "scapy_zenoh.compilation"], cwd=ROOT, check=True)
     folder = tmp_path_factory.mktemp("submit")
     pack(folder / "deps.tar")
     (folder / "deps").mkdir()
@@ -53,7 +51,8 @@ def submit(cluster: Cluster, place: Path, *arguments: str) -> str:
         "spark.executorEnv.NUMBA_DEBUG_CACHE": "1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.scheduler.minRegisteredResourcesRatio": "1",  # wait for all executors, on a busy machine too
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1",  # of these: wait for both executors
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
         "spark.executor.extraJavaOptions": HASTE,
     }
