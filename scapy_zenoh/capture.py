@@ -1,7 +1,7 @@
 """The packets of capture files: what is in them, as TCP segments and UDP datagrams.
 
 Reads pcap and pcapng, plain or compressed, from files and pipes, down to the payload of TCP and UDP.
-IP fragments are put together here; the order of TCP is the question of ``streams``. No Scapy: this
+IP fragments are put together on the way; the order of TCP is the question of ``streams``. No Scapy: this
 runs once per packet of a capture.
 """
 
@@ -17,16 +17,14 @@ from socket import AF_INET, AF_INET6, inet_ntop
 from struct import Struct
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
+from scapy_zenoh.ip_fragments import Fragments
+
 T = TypeVar("T")
 
 CHUNK = 1 << 18  # bytes asked for at once
 MAX_RECORD = 1 << 24  # no packet is as long; a longer record means the file is damaged
 MAX_TIME = (1 << 62) - 1  # ns: the year 2116; what lies between two times fits 64 bits
 MAX_ADDRESSES = 1 << 16  # addresses whose text is remembered
-
-FRAGMENT_LIFETIME = 30 * 10**9  # ns; what Linux waits for the rest of a datagram
-MAX_DATAGRAMS = 1024  # unfinished ones at the same time
-MAX_FRAGMENT_BYTES = 1 << 24  # in all unfinished datagrams together
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -154,7 +152,7 @@ class Sources:
         #: Of each source that was read to its end, or to where it is damaged: the packets until then.
         self.packets_until: list[int] = []
         self._sources = deque(sources)
-        self._fragments = _Fragments()
+        self._fragments = Fragments()
         self._addresses: dict[bytes, str] = {}
 
     @property
@@ -523,105 +521,6 @@ def read_interface(body: bytes, order: str) -> Interface:
         at += 4 + (size + 3 & ~3)
     per_second = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
     return Interface(linktype, snaplen, per_second, offset * 10**9)
-
-
-class _Datagram:
-    """An IP datagram of which some fragments have come, with the holes that are left (RFC 815)."""
-
-    __slots__ = ("cut", "data", "fragments", "holes", "protocol", "size", "time", "total")
-
-    def __init__(self, time: int) -> None:
-        self.time = time
-        self.data = bytearray()
-        self.holes = [(0, 1 << 16)]
-        self.total: int | None = None  # known from the last fragment
-        self.cut = 1 << 16  # first byte that a snap length cut off
-        self.protocol = -1  # known from the first fragment
-        self.fragments = 0
-        self.size = 0
-
-    def add(self, start: int, data: bytes, end: int) -> None:
-        """Put ``data`` at ``start``, of a fragment that reached to ``end``. Bytes that came earlier win."""
-        have = start + len(data)
-        holes = []
-        for low, high in self.holes:
-            first, last = max(low, start), min(high, end)
-            if first >= last:
-                holes.append((low, high))
-                continue
-            if low < first:
-                holes.append((low, first))
-            if last < high:
-                holes.append((last, high))
-            if len(self.data) < last:
-                self.data.extend(bytes(last - len(self.data)))
-            until = min(last, have)
-            if first < until:
-                self.data[first:until] = data[first - start : until - start]
-            if until < last:
-                self.cut = min(self.cut, max(first, until))
-        self.holes = holes
-
-    def whole(self) -> tuple[bytes, int, int] | None:
-        """Captured bytes, length on the wire and protocol, once no hole is left before the end."""
-        if self.total is None or (self.holes and self.holes[0][0] < self.total):
-            return None
-        return bytes(self.data[: min(self.total, self.cut)]), self.total, self.protocol
-
-
-class _Fragments:
-    """IP fragments that wait for the rest of their datagram: the oldest go when there are too many."""
-
-    def __init__(self) -> None:
-        self.lost = 0
-        self.waiting = 0
-        self._size = 0
-        self._table: dict[tuple[bytes | int, ...], _Datagram] = {}
-
-    def add(
-        self,
-        key: tuple[bytes | int, ...],
-        start: int,
-        more: bool,
-        data: bytes,
-        length: int,
-        protocol: int,
-        time: int,
-    ) -> tuple[bytes, int, int] | None:
-        """Take one fragment; the datagram (captured bytes, length on the wire, protocol) if that completed it."""
-        end = start + length
-        if length <= 0 or end > 1 << 16 or (more and length % 8):
-            self.lost += 1
-            return None
-        datagram = self._table.get(key)
-        if datagram is not None and abs(time - datagram.time) > FRAGMENT_LIFETIME:
-            self._drop(key)
-            datagram = None
-        if datagram is None:
-            datagram = self._table[key] = _Datagram(time)
-        datagram.add(start, data, end)
-        datagram.fragments += 1
-        self.waiting += 1
-        self._size += len(datagram.data) - datagram.size
-        datagram.size = len(datagram.data)
-        if start == 0 and datagram.protocol < 0:
-            datagram.protocol = protocol
-        if not more and datagram.total is None:
-            datagram.total = end
-        whole = datagram.whole()
-        if whole is not None:
-            self._drop(key)
-            self.lost -= datagram.fragments
-            return whole
-        while len(self._table) > MAX_DATAGRAMS or self._size > MAX_FRAGMENT_BYTES:
-            self._drop(next(iter(self._table)))
-        return None
-
-    def _drop(self, key: tuple[bytes | int, ...]) -> None:
-        datagram = self._table.pop(key)
-        self._size -= datagram.size
-        self.waiting -= datagram.fragments
-        self.lost += datagram.fragments
 
 
 def unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:

@@ -50,7 +50,7 @@ key_rates(tables["messages"]) \\
     .orderBy("bytes", ascending=False)""",
     "How long did queries take, on each link?": """\
 spark.sql('''
-  SELECT substr(zid, 1, 8) AS asker, substr(peer_zid, 1, 8) AS asked, key, outcome, replies,
+  SELECT substr(zid, 1, 8) AS asker, substr(peer_zid, 1, 8) AS asked, key, outcome, replies, errors,
          round((finished - asked) / 1e6, 2) AS ms
   FROM queries ORDER BY asked''')""",
     "Who talked to whom, and how was the session set up?": """\

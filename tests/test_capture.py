@@ -18,7 +18,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scapy_zenoh import capture as module
+from scapy_zenoh import ip_fragments
 from scapy_zenoh.capture import CaptureError, CaptureReader, Packet
 from tests.conftest import captures
 from tests.streams import segments, truth
@@ -588,8 +588,8 @@ def test_table_of_fragments_is_bounded() -> None:
     reader = raw([*many, *fragments(400, 5000)])
     assert [p.sport for p in reader] == [4000]
     assert reader.lost_fragments == 3000
-    assert len(reader._fragments._table) < module.MAX_DATAGRAMS
-    assert reader._fragments._size <= module.MAX_FRAGMENT_BYTES
+    assert len(reader._fragments._table) < ip_fragments.MAX_DATAGRAMS
+    assert reader._fragments._size <= ip_fragments.MAX_BYTES
 
 
 def test_fragments_that_cannot_be_are_left_out() -> None:
