@@ -123,5 +123,5 @@ class ZenohReader(DataSourceReader):
         for stretch in partition.stretches:
             for table, batch in read(stretch, self.request.options, compiled):
                 if table == "messages":
-                    name = pa.repeat(pa.scalar(stretch.captures.name), batch.num_rows)
-                    yield plain(batch).append_column(RECORDING.name, name)
+                    rows, name = plain(batch), pa.repeat(stretch.captures.name, batch.num_rows)
+                    yield pa.record_batch([*rows.columns, name], names=[*rows.schema.names, RECORDING.name])

@@ -20,7 +20,7 @@ PATIENCE = 120.0  # seconds for a process to start; it takes three on an idle ma
 HASTE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 #: A program that does a job on the master it is given, if any, and tells what it saw. Partition 0 dies in the middle of
-#: its first attempt, after a batch of rows; each row tells which attempt made it, by which Python, in which executor.
+#: its first attempt, after a batch of rows; each row tells which attempt made it, by which Python.
 KILLED = """
 import json, os, sys
 from scapy_zenoh.pipeline.spark import session
@@ -32,10 +32,10 @@ def work(batches):
     from pyspark import TaskContext
     assert not any(name.partition(".")[0] == "scapy" for name in sys.modules), "Scapy in a worker"
     task = TaskContext.get()
-    told = [task.attemptNumber(), sys.executable, os.getcwd()]
+    told = [task.attemptNumber(), sys.executable]
     for batch in batches:
         columns = [batch.column(0), *(pyarrow.array([value] * batch.num_rows) for value in told)]
-        yield pyarrow.RecordBatch.from_arrays(columns, ["id", "attempt", "python", "place"])
+        yield pyarrow.RecordBatch.from_arrays(columns, ["id", "attempt", "python"])
         if task.partitionId() == 0 and task.attemptNumber() == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -47,13 +47,13 @@ if sys.argv[1:]:
     conf["spark.scheduler.maxRegisteredResourcesWaitingTime"] = "300s"
     conf["spark.executor.extraJavaOptions"] = os.environ["SPARK_SUBMIT_OPTS"]
 spark = session(*sys.argv[1:], **conf)
-kind = "id long, attempt long, python string, place string"
+kind = "id long, attempt long, python string"
 rows = spark.range(200, numPartitions=4).mapInArrow(work, kind).collect()
 print(json.dumps({
     "ids": sorted(row.id for row in rows),
     "retried": sorted(row.id for row in rows if row.attempt > 0),
     "pythons": sorted({row.python for row in rows}),
-    "executors": len({row.place for row in rows}),
+    "memories": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size(),  # of the driver and each executor
     "master": spark.sparkContext.master,
     "driver": spark.conf.get("spark.driver.host"),
     "zone": spark.sql("select cast(timestamp_seconds(0) as string) as t").first().t,

@@ -19,6 +19,6 @@ def test_job_on_a_cluster_survives_a_killed_worker(cluster: Cluster, tmp_path: P
     told = json.loads(done.stdout)
     assert told["ids"] == list(range(200))
     assert told["retried"] == list(range(50))
-    assert told["executors"] == 2
+    assert told["memories"] == 3
     assert told["master"] == cluster.master
     assert list(tmp_path.iterdir()) == []

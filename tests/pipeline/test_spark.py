@@ -44,7 +44,7 @@ def test_local_job_survives_a_killed_worker_and_leaves_nothing_behind(spark_read
         "ids": list(range(200)),
         "retried": list(range(50)),
         "pythons": [sys.executable],
-        "executors": 1,
+        "memories": 1,
         "master": "local[*,4]",
         "driver": "127.0.0.1",
         "zone": "1970-01-01 00:00:00",
