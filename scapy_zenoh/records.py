@@ -84,7 +84,7 @@ from scapy_zenoh.transport import (
     ZenohOpen,
     ZenohTransportOam,
 )
-from scapy_zenoh.values import ntp64_to_ns
+from scapy_zenoh.values import MAX_LENGTH, lease_in_ms, ntp64_to_ns
 
 DEFAULT_PRIORITY = 5
 
@@ -172,7 +172,7 @@ def _payload(record: MessageRecord, holder: Any, slices: list[Any] | None) -> No
         if data is not None:
             record.payload, record.payload_len = data, len(data)
         return
-    record.payload_len = sliced_length(slices)
+    record.payload_len = min(sliced_length(slices), MAX_LENGTH)
     if any(not isinstance(piece, ZenohSlice) for piece in slices):
         record.shm = True
     elif all("data" in piece.fields for piece in slices):
@@ -340,7 +340,7 @@ def _open(message: ZenohOpen) -> MessageRecord:
     record = MessageRecord("transport", "open_ack" if message.A else "open_syn")
     lease = _number(message, "lease")
     record.offer = Offer(
-        lease_ms=None if lease is None else lease * 1000 if message.T else lease,
+        lease_ms=lease_in_ms(lease, bool(message.T)),
         initial_sn=_number(message, "initial_sn"),
     )
     return record
@@ -391,7 +391,7 @@ def _join(message: ZenohJoin) -> MessageRecord:
         patch=int(exts[ZenohExtPatch].patch) if ZenohExtPatch in exts else 0,
         sn_resolution=values.get("sn_resolution", 2),
         batch_size=values.get("batch_size", 8192),
-        lease_ms=None if lease is None else lease * 1000 if message.T else lease,
+        lease_ms=lease_in_ms(lease, bool(message.T)),
         next_sns=tuple(int(n) for n in lanes.next_sns) if lanes is not None else single,
         version=values.get("version"),
     )

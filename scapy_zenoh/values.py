@@ -20,6 +20,10 @@ SCOUTING_PORTS = (7446,)
 #: No batch is larger, also after decompression.
 MAX_BATCH = 65535
 
+#: The largest length and the longest time that rows can have: 63 and 64 bits. Messages can announce more.
+MAX_LENGTH = (1 << 63) - 1
+MAX_LEASE = (1 << 64) - 1
+
 # --- key expressions ----------------------------------------------------------------------------
 
 
@@ -51,6 +55,11 @@ def ntp64_of(moment: datetime) -> int:
     micros = (delta.days * 86400 + delta.seconds) * 10**6 + delta.microseconds
     seconds, fraction = divmod(micros, 10**6)
     return seconds << 32 | -(-(fraction << 32) // 10**6)  # rounded up, so that the microsecond comes back
+
+
+def lease_in_ms(lease: int | None, in_seconds: bool) -> int | None:
+    """A lease as messages have it, in milliseconds."""
+    return None if lease is None else min(lease * 1000 if in_seconds else lease, MAX_LEASE)
 
 
 # --- encodings ----------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ class Steady:
     connection: Any = None  # of TCP: the connection and both directions
     half: Any = None
     pieces: list[tuple[int, Where]] = field(default_factory=list)  # what waited when the block began: bytes, packet
+    session: str = ""  # its name
 
 
 class _Lanes(dict[tuple[int, bool], Lane]):
@@ -103,6 +104,7 @@ class BulkFollower:
         self._joined = np.zeros((1 << 8, joining.JOINED), np.int64)
         self._counts = np.zeros((1 << 8, joining.COUNTERS), np.int64)
         self._steady: dict[int, Steady] = {}
+        self._of_session: dict[str, set[int]] = {}  # steady flows
         self._ends: list[Ends] = []
         self._ends_number: dict[Ends, int] = {}
         self._number_sides()
@@ -347,6 +349,8 @@ class BulkFollower:
         row[engine.BATCHES] = source.batches[direction]
         row[engine.ENDS] = self._ends_of(source, direction)
         session = link.session
+        steady.session = session.id
+        self._of_session.setdefault(session.id, set()).add(flow)
         own, other = (self._side(session.sides[link.side_of[d]]) for d in (direction, 1 - direction))
         self._joined[flow] = (own, other, link.multicast, session.mask, session.qos is not False, _LONG_AGO)
         if isinstance(source, StreamLink) and source.tapes[direction].data:
@@ -378,12 +382,15 @@ class BulkFollower:
             if steady is not None:
                 self._stop(number, steady)
                 del self._steady[number]
+                flows = self._of_session.get(steady.session, set())
+                flows.discard(number)
+                if not flows:
+                    self._of_session.pop(steady.session, None)
 
     def _hand_back_session(self, name: str) -> None:
         """Give all links of a session back: a node may have told another id."""
-        for flow, steady in list(self._steady.items()):
-            if steady.source.link is not None and steady.source.link.session.id == name:
-                self._hand_back(flow)
+        for flow in list(self._of_session.get(name, ())):
+            self._hand_back(flow)
 
     def _stop(self, flow: int, steady: Steady) -> None:
         row, source, direction = self._flows[flow], steady.source, steady.direction

@@ -25,7 +25,7 @@ from scapy_zenoh.decode.runtime import (
 from scapy_zenoh.enums import CloseReason, Consolidation, InterestMode, Mapping, QueryTarget, WhatAmI, WhatAmIBit
 from scapy_zenoh.primitives import text_from_wire, zid_from_wire
 from scapy_zenoh.session.record import MessageRecord, Offer
-from scapy_zenoh.values import encoding_to_text, ntp64_to_ns
+from scapy_zenoh.values import MAX_LENGTH, encoding_to_text, lease_in_ms, ntp64_to_ns
 
 DEFAULT_PRIORITY = 5
 _U64 = (1 << 64) - 1
@@ -203,7 +203,7 @@ def pieces_of(row: Row) -> tuple[int, bytes | None, bool]:
             else:
                 length += len(data)
                 found.append(data)
-    return length, None if shared or not whole else b"".join(found), shared
+    return min(length, MAX_LENGTH), None if shared or not whole else b"".join(found), shared
 
 
 def _request(row: Row, record: MessageRecord) -> None:
@@ -289,8 +289,7 @@ def _patch(row: Row) -> int:
 
 
 def _lease_ms(row: Row) -> int | None:
-    lease = row.number(g.LEASE)
-    return lease if lease is None or not row.value(g.LEASE_SECONDS, 1) else lease * 1000
+    return lease_in_ms(row.number(g.LEASE), bool(row.value(g.LEASE_SECONDS, 1)))
 
 
 def _open(row: Row, record: MessageRecord) -> None:

@@ -93,7 +93,7 @@ class DatagramLink(MessageSource):
         link = self.link
         if link is None or self.group or not link.switched[0] and not link.switched[1]:
             return False
-        if data[0] & 0x3F != 0x01 or len(data) < 5:
+        if len(data) < 5 or data[0] & 0x3F != 0x01:
             return False
         batch = self.follower.codec.batch(data, "plain", sized=False)
         if len(batch.records) != 1 or not begins_link(batch.records[0], "init_syn"):

@@ -189,7 +189,7 @@ class Queries(Making):
         matters = pc.and_(pc.not_equal(found["kind"].cast(pa.string()), "declare"), pc.is_valid(found["request_id"]))
         found = _plain(found.filter(matters))
         asks, replies = pc.equal(found["kind"], "request"), pc.equal(found["kind"], "response")
-        is_reply, is_asked, time = _flags(replies), _flags(asks), found["time"].to_numpy()
+        is_reply, time = _flags(replies), found["time"].to_numpy()
         values = pc.is_in(found["body"], pa.array(["reply_put", "reply_del"]))
         size = pc.fill_null(found["payload_len"], 0).to_numpy()
         return _table(
@@ -206,7 +206,7 @@ class Queries(Making):
             last_reply=np.where(is_reply, time, _LONG_AGO),
             replies=(is_reply & _flags(values)).astype(np.int64),
             errors=(is_reply & _flags(pc.fill_null(pc.equal(found["body"], "err"), False))).astype(np.int64),
-            reply_bytes=np.where(is_reply & ~is_asked, size, 0),
+            reply_bytes=np.where(is_reply, size, 0),
         )
 
     def _rows(self, told: Any) -> tuple[Any, Any, Any]:
@@ -272,9 +272,13 @@ def _table(found: Any, **columns: Any) -> Any:
 
 
 def _plain(table: Any) -> Any:
-    """The same without dictionaries."""
-    columns = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in table.columns]
+    """The same with texts of one kind: Spark may have them as large ones, the decoder as dictionaries."""
+    columns = [c.cast(pa.string()) if _is_text(c.type) else c for c in table.columns]
     return pa.table(columns, names=table.column_names)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_dictionary(kind) or pa.types.is_large_string(kind))
 
 
 def _end(found: Any, side: str) -> Any:

@@ -50,7 +50,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("multilink", "bool", "whether several links were agreed"),
         Column("shared_memory", "bool", "whether shared memory was agreed"),
         Column("auth", "bool", "whether authentication was asked for"),
-        Column("patch", "int32", "patch of the protocol"),
+        Column("patch", "number", "patch of the protocol"),
         Column("sn_bits", "int32", "bits of sequence numbers"),
         Column("batch_size", "int64", "largest batch"),
         Column("opened", "int64", "when it began, in ns since 1970, null when that was not seen"),

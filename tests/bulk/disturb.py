@@ -59,7 +59,8 @@ class Rough:
     lost: float = 0
     twice: float = 0
     late: float = 0
-    snapped: float = 0
+    snapped: float = 0  # anywhere
+    emptied: float = 0  # snapped behind its headers
     flipped: float = 0  # a byte of the payload
     header: float = 0  # a byte of the headers
     size: float = 0  # one of the first bytes of the payload, where sizes and kinds of messages stand
@@ -72,13 +73,14 @@ KINDS = (
     Rough(late=0.05),
     Rough(twice=0.1),
     Rough(snapped=0.03),
+    Rough(emptied=0.05),
     Rough(flipped=0.05),
     Rough(header=0.03),
     Rough(size=0.03),
     Rough(back=0.2),
     Rough(lost=0.01, late=0.01, twice=0.01),
     Rough(lost=0.005, flipped=0.01, size=0.005, late=0.01),
-    Rough(*[0.01] * 8),
+    Rough(*[0.01] * 9),
     Rough(lost=0.3),
 )
 
@@ -95,6 +97,9 @@ def disturbed(raw: Raw, rough: Rough, dice: random.Random) -> list[Record]:
         data = _changed(raw.linktype, data, rough, dice)
         if dice.random() < rough.snapped:
             data = data[: dice.randrange(30, max(31, len(data)))]
+        where = parts(raw.linktype, data)
+        if where is not None and dice.random() < rough.emptied:
+            data = data[: where.payload]
         if dice.random() < rough.late:
             late.append((time, data, length))
             continue

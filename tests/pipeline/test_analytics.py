@@ -118,6 +118,17 @@ def _rates() -> None:
 _rates()
 
 
+def _again() -> None:
+    """a comes back in another session: two samples in the first one, three in the second, all of them also to b."""
+    for number in range(5):
+        session = f"ar#{number // 2 and 1}"
+        put("again", session, "a", "r", "k", payload_len=10, time=number * SECOND)
+        put("again", "ab#0", "a", "b", "k", payload_len=10, time=number * SECOND)
+
+
+_again()
+
+
 def _clock() -> None:
     """A clock that is 1 ms behind and loses 100 us in each second; every second sample is held up on its way."""
     for number in range(10):
@@ -203,9 +214,11 @@ add("keys", "response_final", **way("ab", "a", "b"))
 
 
 def _lease() -> None:
-    def say(zid: str | None, ms: int, kind: str = "frame", msg: int = 0, link: str = "l") -> None:
+    def say(
+        zid: str | None, ms: int, kind: str = "frame", msg: int = 0, link: str = "l", recording: str = "lease"
+    ) -> None:
         HAND["messages"].append(
-            {"recording": "lease", "session": "ab" if zid else "?n", "link": link, "src_zid": zid,
+            {"recording": recording, "session": "ab" if zid else "?n", "link": link, "src_zid": zid,
              "src": zid or "?", "sport": 1, "kind": kind, "msg": msg, "time": ms * MS, "layer": "transport"}
         )  # fmt: skip
 
@@ -221,6 +234,8 @@ def _lease() -> None:
     HAND["sessions"].append({**about, "low_zid": "a", "high_zid": "b", "low_lease_ms": 1000, "high_lease_ms": 2000,
                              "closed": 2000 * MS, "last": 1900 * MS})  # fmt: skip
     HAND["links"].append({"recording": "lease", "link": "m", "proto": "tcp", "session": "ab", "closed": 1600 * MS})
+    say("c", 0, recording="forever")
+    HAND["sessions"].append({**about, "recording": "forever", "low_zid": "c", "low_lease_ms": (1 << 64) - 1})
 
 
 _lease()
@@ -397,6 +412,14 @@ def test_rates_by_hand(answers: Answers) -> None:
     flows = answers("sample_flows", "rates")
     assert only(flows, session="ar", sender="r")["samples"] == 1
     assert {row["sender"] for row in flows if row["passed_on"]} == {"r", "u"}
+
+
+def test_sessions_that_follow_each_other_add_up(answers: Answers) -> None:
+    (publisher,) = answers("publisher_rates", "again")
+    assert picked(publisher, "samples", "bytes", "per_second", "copies", "receivers") == (5, 50, 1.0, 10, 2)
+    (key,) = answers("key_rates", "again")
+    assert picked(key, "samples", "bytes", "per_second", "hops") == (5, 50, 1.0, 10)
+    assert sum(row["samples"] for row in answers("key_rates", "again", window=2.0)) == 5
 
 
 def test_windows_by_hand(answers: Answers) -> None:
@@ -603,6 +626,8 @@ def test_lease_by_hand(answers: Answers) -> None:
         ("m", "a", 3, 3, 250 * MS, 600 * MS, 1000 * MS, 1600 * MS, 400 * MS, False),
         ("n", None, 2, 0, None, 50 * MS, 10 * MS, 60 * MS, None, None),
     }
+    (forever,) = answers("lease_margins", "forever", of=("messages", "sessions", "links"))
+    assert picked(forever, "lease_ms", "margin_ns", "expired") == ((1 << 64) - 1, None, None)
 
 
 # --- traffic ----------------------------------------------------------------------------------------

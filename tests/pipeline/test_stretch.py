@@ -46,6 +46,7 @@ from tests.pipeline.results import (  # noqa: E402
 )
 from tests.rows.files import load  # noqa: E402
 from tests.rows.test_truth import truth_of, undamaged  # noqa: E402
+from tests.wire import UDP, ipv4, pcap, record, udp  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -270,3 +271,42 @@ def test_key_log_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(PipelineError, match="tshark"):
         Options(keylog="keys").checked()
+
+
+# --- what messages may say ----------------------------------------------------------------------
+
+
+def test_numbers_that_no_column_can_hold_are_told_as_the_largest(tmp_path: Path) -> None:
+    from scapy_zenoh import (
+        ZenohExtPatch,
+        ZenohExtPutShm,
+        ZenohFrame,
+        ZenohInit,
+        ZenohOpen,
+        ZenohPush,
+        ZenohPut,
+        ZenohSliceShm,
+    )
+
+    most = (1 << 64) - 1
+    shared = ZenohPut(slices=[ZenohSliceShm(data_len=most), ZenohSliceShm(data_len=most)], exts=[ZenohExtPutShm()])
+    said = [
+        (0, ZenohInit(zid=b"\1", exts=[ZenohExtPatch(patch=most)])),
+        (1, ZenohInit(A=1, zid=b"\2", cookie=b"c", exts=[ZenohExtPatch(patch=most)])),
+        (0, ZenohOpen(lease=most, T=1, initial_sn=5, cookie=b"c")),
+        (1, ZenohOpen(A=1, lease=most, T=0, initial_sn=9)),
+        (0, ZenohFrame(sn=5, msgs=[ZenohPush(suffix="a") / shared])),
+    ]
+    ends = ("10.0.0.1", 5000), ("10.0.0.2", 7447)
+    path = tmp_path / "large.pcap"
+    packets = []
+    for time, (side, message) in enumerate(said):
+        (src, sport), (dst, dport) = ends[side], ends[1 - side]
+        packets.append(record(time, ipv4(src, dst, UDP, udp(sport, dport, bytes(message)))))
+    path.write_bytes(pcap(packets, 101))
+    for compiled in (False, True):
+        tables = together(read(Stretch(one(path)), Options(), compiled))
+        (session,) = tables["sessions"]
+        assert (session["low_lease_ms"], session["high_lease_ms"], session["patch"]) == (most, most, most)
+        assert [row["payload_len"] for row in tables["messages"].to_pylist() if row["body"] == "put"] == [(1 << 63) - 1]
+        assert tables["captures"][0]["undecoded_bytes"] == 0

@@ -106,5 +106,6 @@ def count_if(condition: Column) -> Column:
 
 
 def total(value: Column | str) -> Column:
-    """A sum that is 0 of nothing."""
-    return F.coalesce(F.sum(value), F.lit(0))
+    """A sum that is 0 of nothing, and null if it is too large for a number."""
+    summed = F.try_sum(value)
+    return F.when(F.count(value) == 0, F.lit(0)).otherwise(summed)

@@ -114,7 +114,7 @@ def lease_margins(messages: DataFrame, sessions: DataFrame, links: DataFrame) ->
     at_the_end = F.struct((F.col("until") - F.col("heard")).alias("silence"), F.col("heard").alias("since"))
     between = F.struct(F.col("between")["col1"].alias("silence"), F.col("between")["before"].alias("since"))
     longest = F.greatest(at_the_end, F.when(F.col("between").isNotNull(), between))
-    lease = F.col("lease_ms").cast("long") * _MS
+    lease = F.try_multiply(F.col("lease_ms").try_cast("long"), F.lit(_MS))  # null if it is beyond all times
     return (
         found.withColumn("until", until)
         .withColumn("longest", longest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from scapy_zenoh.pipeline.analytics.joining import count_if, from_elsewhere, roles, total
+from scapy_zenoh.pipeline.analytics.joining import count_if, from_elsewhere, group, roles, total
 
 SECOND = 10**9
 
@@ -69,12 +69,12 @@ def sample_flows(messages: DataFrame, window: float | None = None) -> DataFrame:
 def publisher_rates(messages: DataFrame, window: float | None = None) -> DataFrame:
     """What each node publishes: a row for each recording, publisher and key, samples counted once.
 
-    Of a publisher with several sessions the one with the most samples of the key is counted; ``copies`` are the
-    samples in all of them, ``receivers`` how many nodes they went to. Nodes that only forward are left out, see
-    ``passed_on`` of ``sample_flows``, where the other columns and ``window`` are explained too. Where the link of the
-    publisher is not in the recording, its router stands for it.
+    Of a publisher that talks to several nodes, what went to the one with the most samples of the key is counted, in
+    all their sessions; ``copies`` are the samples to all, ``receivers`` how many they are. Nodes that only forward are
+    left out, see ``passed_on`` of ``sample_flows``, where the other columns and ``window`` are explained too. Where the
+    link of the publisher is not in the recording, its router stands for it.
     """
-    made = sample_flows(messages, window).where(~F.col("passed_on"))
+    made = _by_receiver(sample_flows(messages, window).where(~F.col("passed_on")), window)
     by = made.groupBy("recording", F.col("sender").alias("publisher"), "key", *_by(window)).agg(
         F.max("role").alias("role"),
         F.max(F.struct(*_COUNTS)).alias("most"),
@@ -94,7 +94,8 @@ def key_rates(messages: DataFrame, window: float | None = None) -> DataFrame:
     samples of the key are in the recording, once for each link that they went over.
     """
     made = ~F.col("passed_on")
-    of_sender = sample_flows(messages, window).groupBy("recording", "sender", "key", *_by(window))
+    sent = _by_receiver(sample_flows(messages, window), window)
+    of_sender = sent.groupBy("recording", "sender", "key", *_by(window))
     by = of_sender.agg(
         F.max(F.when(made, F.struct(*_COUNTS))).alias("most"),
         F.sum("samples").alias("hops"),
@@ -108,6 +109,17 @@ def key_rates(messages: DataFrame, window: float | None = None) -> DataFrame:
     )  # fmt: skip
     names = ("recording", "key", *_by(window), *_COUNTS, *_SIZES, "first", "last", *_RATES, "publishers", "hops")
     return _rates(by.withColumn("payload_mean", _mean()), window).select(*names)
+
+
+def _by_receiver(flows: DataFrame, window: float | None) -> DataFrame:
+    """Flows to the same node, or into the same group, as one: its sessions follow each other."""
+    to = F.coalesce(group(F.col("session")), "receiver", "session").alias("to")
+    return flows.groupBy("recording", "sender", "key", *_by(window), to, "passed_on").agg(
+        *(total(name).alias(name) for name in _COUNTS),
+        F.max("role").alias("role"),
+        F.max("receiver").alias("receiver"),
+        *_sizes_and_times(F.lit(True)),
+    )
 
 
 def _windows(window: float | None) -> list[Column]:
