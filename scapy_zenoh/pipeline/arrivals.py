@@ -7,7 +7,8 @@ has it open for writing and it has not changed for a while (it is *settled*). On
 too, and so do all behind it. Compressed files come from elsewhere, so each waits until it is settled.
 
 A file is *late* if one behind it in its series was taken before it, or if other content under its name was. What is
-remembered by then belongs behind it, so it is read alone, as a recording of its own, once it is settled.
+remembered by then belongs behind it, so it is read alone, as a recording of its own, once it is settled. Content is
+known again by its first bytes, unpacked; by those of a file without packets nothing is.
 
 Files that were taken stand in a ledger, one line each. An offset of the stream is a number of lines, so that a batch
 that is done again after a crash has the same files. Until a file is read it may be compressed, then that one is read,
@@ -26,6 +27,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +36,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from scapy_zenoh.capture import CaptureError, CaptureReader, unpacked
 from scapy_zenoh.pipeline.captures import find, name_of, order
 from scapy_zenoh.pipeline.errors import PipelineError
 
@@ -45,7 +49,8 @@ except ImportError:  # Spark 4.1, which then asks once
 
 
 MOST_FILES = 256  # of one batch
-HEAD = 4096  # bytes by which a file is known again
+HEAD = 4096  # bytes by which the content of a file is known again
+MOST_PACKED = 1 << 16  # bytes of a compressed file that are read for them
 GZIP, ZSTD = ".gz", ".zst"
 
 
@@ -58,7 +63,7 @@ class Arrival(NamedTuple):
     late: bool
     bytes: int  # of the file when it was taken
     changed: int  # when it was changed last, in ns since 1970
-    head: str  # a hash of its first bytes
+    head: str  # of its content: how many of its first bytes, and a hash of them
 
 
 class Name(NamedTuple):
@@ -74,7 +79,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.named: dict[str, Arrival] = {}  # the last one of each name
+        self.named: dict[str, list[Arrival]] = {}  # of each name, a ring may use it again
         self.reached: dict[tuple[str, str, str], tuple[Any, str]] = {}  # the last place in each series
         self._arrivals: list[Arrival] = []
         self._end = 0  # of the lines that were read
@@ -86,7 +91,7 @@ class Ledger:
             for line in file.read().split(b"\n")[:-1]:
                 arrival = Arrival(**json.loads(line))
                 name = _name(arrival.path)
-                self.named[name.file] = arrival
+                self.named.setdefault(name.file, []).append(arrival)
                 if not arrival.late:
                     self.reached[name.series] = name.place
                 self._arrivals.append(arrival)
@@ -120,14 +125,15 @@ def new_files(folder: str, settle: float, ledger: Ledger, now: float) -> list[Ar
     held = set()  # series with a file that is not finished: those behind it would make it late
     written = cache(_being_written)  # looked for once, and only if it matters
     found: list[Arrival] = []
+    named: dict[str, list[Arrival]] = {}  # those of these
     for path in paths:
         file, series, place = _name(path)
-        before = ledger.named.get(file)
-        with suppress(OSError):  # it is gone
+        before = [*ledger.named.get(file, []), *named.get(file, [])]
+        try:
             there = os.stat(path)
-            if before is not None and not _was_replaced(path, there, before):
+            if before and not _was_replaced(path, there, before):
                 continue
-            late = before is not None or place < ledger.reached.get(series, place)
+            late = bool(before) or place < ledger.reached.get(series, place)
             if not late and series in held:
                 continue
             waits = late or path != file or path == newest[series]
@@ -135,10 +141,16 @@ def new_files(folder: str, settle: float, ledger: Ledger, now: float) -> list[Ar
                 if not late:
                     held.add(series)
                 continue
-            ordinal, head = known + len(found), _head(path, there.st_size)
-            alone = name_of(path, None if before is None else f"{path}\0{ordinal}")
-            recording = alone if late else name_of(os.path.dirname(path))
-            found.append(Arrival(recording, ordinal, path, late, there.st_size, there.st_mtime_ns, head))
+            head = _head(_start(path, there.st_size))
+        except OSError:  # it is gone, or compressed by now: then it is found at the next look
+            if not before:
+                held.add(series)
+            continue
+        ordinal = known + len(found)
+        alone = name_of(path, f"{path}\0{ordinal}" if before else None)
+        recording = alone if late else name_of(os.path.dirname(path))
+        found.append(Arrival(recording, ordinal, path, late, there.st_size, there.st_mtime_ns, head))
+        named.setdefault(file, []).append(found[-1])
     return found
 
 
@@ -148,17 +160,28 @@ def grown(known: Sequence[Arrival]) -> dict[Arrival, int]:
     for arrival in known:
         with suppress(OSError):
             size = os.path.getsize(arrival.path)
-            if size > arrival.bytes and not is_another(arrival.path, arrival.bytes, arrival.head):
+            if size > arrival.bytes and not is_another(arrival.path, arrival):
                 found[arrival] = size
     return found
 
 
-def is_another(path: str, size: int, head: str) -> bool:
-    """Whether a file is not the one that had this size and head, or that one with more at its end."""
+def is_another(path: str, taken: Arrival) -> bool:
+    """Whether a file is not the one that was taken, or that one with more at its end, or compressed."""
     try:
-        return os.path.getsize(path) < size or _head(path, size) != head
+        there = os.stat(path)
+        start = _start_at(path, there.st_size, there.st_mtime_ns)
     except OSError:  # there is none
         return False
+    if path == taken.path and there.st_size < taken.bytes:
+        return True
+    size = int(taken.head.partition(":")[0])
+    return _head(start[:size]) != taken.head or len(start) > size and not _has_packets(start[:size])
+
+
+def may_be_misread(path: str, taken: Arrival) -> bool:
+    """Whether somebody who went through the file under this path until now may have missed it, or seen another."""
+    now = found_at(taken.path)
+    return now != path and os.path.exists(now) or is_another(path, taken)
 
 
 def found_at(path: str) -> str:
@@ -167,27 +190,73 @@ def found_at(path: str) -> str:
     return path if os.path.exists(path) else next(filter(os.path.exists, packed), path)
 
 
-def _was_replaced(path: str, there: os.stat_result, before: Arrival) -> bool:
-    if path != before.path:  # compressed since
+def _was_replaced(path: str, there: os.stat_result, before: Sequence[Arrival]) -> bool:
+    """Whether the content of a file is none of those that were taken under its name."""
+    now = path, there.st_size, there.st_mtime_ns
+    if any(now == (taken.path, taken.bytes, taken.changed) for taken in reversed(before)):
         return False
-    untouched = (there.st_size, there.st_mtime_ns) == (before.bytes, before.changed)
-    return not untouched and is_another(path, before.bytes, before.head)
+    return all(is_another(path, taken) for taken in reversed(before))
 
 
-def _head(path: str, size: int) -> str:
-    """A hash of the first bytes of a file that had so many: times of packets are among them."""
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read(min(size, HEAD))).hexdigest()[:16]
+def _head(start: bytes) -> str:
+    """How many bytes these are, and a hash of them: times of packets are among them."""
+    return f"{len(start)}:{hashlib.sha256(start).hexdigest()[:16]}"
+
+
+def _start(path: str, size: int) -> bytes:
+    """The first bytes of the content of a file, of which so many are there."""
+    start = b""
+    with open(path, "rb") as file, suppress(CaptureError):  # what is damaged may still be told apart
+        for piece in unpacked(iter([file.read(min(size, MOST_PACKED))]), path):
+            start += piece
+            if len(start) >= HEAD:
+                break
+    return start[:HEAD]
+
+
+@lru_cache(1 << 12)  # asked for at every look
+def _start_at(path: str, size: int, changed: int) -> bytes:
+    return _start(path, size)
+
+
+def _has_packets(start: bytes) -> bool:
+    with suppress(CaptureError):
+        return any(True for _ in CaptureReader([BytesIO(start)]))
+    return False
 
 
 def _files(folder: str) -> list[str]:
     """The files in a folder, in order. Of one and its compressed copy the former, which is whole."""
     try:
-        found = sorted(path for path in find([folder]) if os.path.isfile(path))
+        found = sorted(path for path in find([folder], real=False) if os.path.isfile(path))
     except PipelineError:  # empty, so far
         return []
-    once = {_name(path).file: path for path in reversed(found)}
-    return sorted(once.values(), key=lambda path: (os.path.dirname(path), _name(path).place))
+    kept: dict[str, list[str]] = {}
+    for path in found:  # the compressed ones come later
+        others = kept.setdefault(_name(path).file, [])
+        if not any(_are_alike(path, other) for other in others):
+            others.append(path)
+    return sorted(chain(*kept.values()), key=lambda path: (os.path.dirname(path), _name(path).place, _changed(path)))
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether the content of two files begins alike, as far as it is there."""
+    starts = []
+    for path in (one, other):
+        try:
+            there = os.stat(path)
+            starts.append(_start_at(path, there.st_size, there.st_mtime_ns))
+        except OSError:  # it is gone
+            return True
+    size = min(map(len, starts))
+    return starts[0][:size] == starts[1][:size]
+
+
+def _changed(path: str) -> int:
+    """When a file was changed last, of those that are there."""
+    with suppress(OSError):
+        return os.stat(path).st_mtime_ns
+    return 0
 
 
 @lru_cache(1 << 17)  # every file of the folder is asked about every time

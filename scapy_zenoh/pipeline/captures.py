@@ -34,8 +34,10 @@ class Captures:
         return sum(os.path.getsize(path) for path in self.paths if os.path.isfile(path))
 
 
-def find(places: Places, apart: Path | None = None) -> list[str]:
+def find(places: Places, apart: Path | None = None, real: bool = True) -> list[str]:
     """The files that places name: a file itself, all files in a folder, all that a glob matches; each once.
+
+    Links to files stand for these (``real``), or for themselves. Those to folders are passed over.
 
     As Spark does, it passes over files and folders whose name begins with a dot or an underscore. Those of a folder
     or glob come in the order of their names (``order``). ``apart`` is a folder that must not be among them, nor they
@@ -47,7 +49,7 @@ def find(places: Places, apart: Path | None = None) -> list[str]:
         for match in _matches(str(place)):
             if apart is not None and (_is_inside(apart, match) or _is_inside(match, apart)):
                 raise PipelineError(f"{apart}: the tables cannot be in what is read ({place}), nor that in them")
-            files += _files(match)
+            files += [os.path.realpath(path) if real and os.path.exists(path) else path for path in _files(match)]
         if not files:
             raise PipelineError(f"{place}: there are no files in it")
         found.update(dict.fromkeys(files))
@@ -87,7 +89,7 @@ def _files(path: Path) -> list[str]:
             file = os.path.join(folder, name)
             if name.startswith((".", "_")) or os.path.exists(file) and not os.path.isfile(file):
                 continue  # whoever opens a pipe waits
-            found.append(os.path.realpath(file) if os.path.exists(file) else file)
+            found.append(file)
     return found
 
 

@@ -102,7 +102,7 @@ def stream_tables(
 
 def check(folder: str, output: str | Path) -> None:
     """Complain about folders that cannot be followed or written; nothing is written."""
-    if not Path(folder).is_dir():
+    if not folder or not Path(folder).is_dir():
         raise PipelineError(f"{folder}: no such folder")
     store, source = Store(output), Path(folder).resolve()
     store.check()
@@ -233,6 +233,7 @@ class Work:
     stretches: list[Stretch]  # the last one is the tail, which has nothing to read
     rows: int  # of messages in the others
     over: list[str]  # sessions of which nothing more can come
+    read: list[tuple[str, arrivals.Arrival]]  # the files in them, and where they were found
     memory: bytes  # what is remembered behind these files
     kept: str  # the name under which the commit keeps that
 
@@ -248,8 +249,11 @@ class Following(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         files = sorted(rows, key=lambda row: row.ordinal)
-        paths = [os.fsdecode(bytes(row.path)) for row in files]
-        captures = Captures(key[0], tuple(map(arrivals.found_at, paths)), files[0].late)
+        taken = [
+            arrivals.Arrival(key[0], row.ordinal, os.fsdecode(bytes(row.path)), row.late, row.bytes, 0, row.head)
+            for row in files
+        ]
+        captures = Captures(key[0], tuple(arrivals.found_at(file.path) for file in taken), files[0].late)
         name = f"{captures.name}-{files[0].ordinal}"
         kept = Path(self.kept, name)
         if kept.exists():  # this batch is committed
@@ -259,7 +263,8 @@ class Following(StatefulProcessor):
         begin = end = None if known is None else Checkpoint(0, None, bytes(known[0]))
         every = self.split if can_be_cut(captures, self.options) else sys.maxsize
         stretches: list[Stretch] = []
-        others = [arrivals.is_another(path, row.bytes, row.head) for path, row in zip(paths, files, strict=True)]
+        found = list(zip(captures.paths, taken, strict=True))
+        others = [arrivals.is_another(path, file) for path, file in found]
         for is_another, some in groupby(zip(others, captures.paths, strict=True), key=itemgetter(0)):
             part = replace(captures, paths=tuple(path for _, path in some))
             if is_another:
@@ -276,6 +281,7 @@ class Following(StatefulProcessor):
             [*stretches, Stretch(replace(captures, paths=()), end)],
             after.follower.accounting.rows - before.follower.accounting.rows,
             sorted(_over(after) - _over(before)),
+            [one for one, is_another in zip(found, others, strict=True) if not is_another],
             after.memory(),
             name,
         )
@@ -356,7 +362,7 @@ class _Batches:
         raise PipelineError("captures are changed while they are read")
 
     def _write(self, spark: SparkSession, number: int, note: dict[str, Any], work: Sequence[Work]) -> Report | None:
-        """Write what a batch brings, and commit it; None if the files do not give as many rows any more."""
+        """Write what a batch brings, and commit it; None if files were changed meanwhile."""
         names = [one.captures.name for one in work]
         going_on = {one.captures.name for one in work if not one.captures.late}
         paths = {path for one in work for path in one.captures.paths}
@@ -365,6 +371,8 @@ class _Batches:
         with self.store.staging() as staging:
             new = write_stretches(spark, parts, self.options, staging)
             if sum(one.rows["messages"] for one in new) != sum(one.rows for one in work):
+                return None
+            if any(arrivals.may_be_misread(path, taken) for one in work for path, taken in one.read):
                 return None
             tails = write_stretches(spark, [[one.stretches[-1] for one in work]], self.options, staging)
             of_new, of_tails = events_of(new), events_of(tails)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
@@ -18,6 +19,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import zstandard  # noqa: E402
 from pyspark.sql.types import Row  # noqa: E402
 
 from scapy_zenoh.pipeline import arrivals, stream  # noqa: E402
@@ -27,17 +29,24 @@ from scapy_zenoh.pipeline.store import Store  # noqa: E402
 from scapy_zenoh.pipeline.stretch import Options  # noqa: E402
 from scapy_zenoh.recording import Checkpoint  # noqa: E402
 from tests.conftest import captures  # noqa: E402
+from tests.wire import UDP, ipv4, pcap, record, udp  # noqa: E402
 
 NOW = 1_700_000_000.0
 SETTLE = 10.0
 
 
-def put(folder: Path, *names: str, age: float = 1000.0) -> None:
-    """Files that were changed last so many seconds ago."""
+def content(number: int = 0) -> bytes:
+    """A capture of one packet."""
+    return pcap([record(number * 10**9, ipv4("10.0.0.1", "10.0.0.2", UDP, udp(1, 2, b"x")))], 101)
+
+
+def put(folder: Path, *names: str, age: float = 1000.0, number: int = 0) -> None:
+    """Captures that were changed last so many seconds ago; those of another number have another content."""
+    pack = {".gz": gzip.compress, ".zst": zstandard.compress}
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
+        path.write_bytes(pack.get(path.suffix, bytes)(content(number)))
         os.utime(path, (NOW - age, NOW - age))
 
 
@@ -180,6 +189,63 @@ def test_name_that_a_ring_uses_again_is_a_recording_of_its_own(watch: Watch) -> 
     assert third.recording not in {a.recording for a in watch.known[:-1]}
 
 
+def test_name_that_a_ring_uses_again_is_known_by_its_content_compressed_or_not(watch: Watch) -> None:
+    put(watch.folder, "a_0.pcap.gz", "a_1.pcap")
+    assert watch.names() == ["a_0.pcap.gz", "a_1.pcap"]
+    put(watch.folder, "a_0.pcap", number=5)  # gzip does not overwrite: both stay
+    (again,) = watch.look()
+    assert (Path(again.path).name, again.late) == ("a_0.pcap", True)
+    assert watch.look(NOW * 2) == []
+    (watch.folder / "a_1.pcap").unlink()
+    put(watch.folder, "a_1.pcap.zst", number=6)
+    assert [(Path(a.path).name, a.late) for a in watch.look()] == [("a_1.pcap.zst", True)]
+    assert watch.look(NOW * 2) == []
+
+
+def test_other_captures_of_one_name_are_both_read_the_older_one_first(watch: Watch) -> None:
+    put(watch.folder, "a_0.pcap.gz", "a_1.pcap")
+    put(watch.folder, "a_0.pcap", age=500, number=5)
+    found = watch.look()
+    assert [(Path(a.path).name, a.late) for a in found] == [
+        ("a_0.pcap.gz", False), ("a_0.pcap", True), ("a_1.pcap", False),
+    ]  # fmt: skip
+    assert watch.look(NOW * 2) == []
+
+
+def test_file_without_packets_proves_nothing(watch: Watch) -> None:
+    """What is behind its header may be that file going on, or another one."""
+    put(watch.folder, "a_0.pcap", "a_1.pcap")
+    (watch.folder / "a_0.pcap").write_bytes(content()[:24])
+    (watch.folder / "a_1.pcap").write_bytes(b"")
+    assert [a.bytes for a in watch.look(NOW * 2)] == [24, 0]
+    assert watch.look(NOW * 2) == []
+    put(watch.folder, "a_0.pcap", "a_1.pcap")
+    assert [a.late for a in watch.look(NOW * 2)] == [True, True]
+    assert watch.look(NOW * 2) == []
+
+
+def test_file_that_is_compressed_while_somebody_looks_is_not_late(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(watch.folder, "a_0.pcap", "a_1.pcap", "a_2.pcap")
+    known = arrivals._files(str(watch.folder))
+    (watch.folder / "a_0.pcap").unlink()
+    put(watch.folder, "a_0.pcap.gz")
+    with monkeypatch.context() as patch:
+        patch.setattr(arrivals, "_files", lambda _: known)
+        assert watch.look() == []
+    assert watch.names() == ["a_0.pcap.gz", "a_1.pcap", "a_2.pcap"]
+    assert not any(arrival.late for arrival in watch.known)
+
+
+def test_links_stand_for_themselves(watch: Watch, tmp_path: Path) -> None:
+    put(tmp_path / "archive", "x_7.pcap", "y_3.pcap")
+    (watch.folder / "a_1.pcap").symlink_to(tmp_path / "archive" / "y_3.pcap")
+    (watch.folder / "a_2.pcap").symlink_to(tmp_path / "archive" / "x_7.pcap")
+    assert watch.names() == ["a_1.pcap", "a_2.pcap"]
+    assert {a.recording for a in watch.known} == {name_of(str(watch.folder))}
+
+
 def test_file_that_goes_on_is_told_and_not_read_again(watch: Watch) -> None:
     put(watch.folder, "a.pcap", "b.pcap")
     assert watch.names() == ["a.pcap", "b.pcap"]
@@ -188,7 +254,9 @@ def test_file_that_goes_on_is_told_and_not_read_again(watch: Watch) -> None:
         file.write(b"more")
     (watch.folder / "a.pcap").unlink()
     assert watch.look(NOW * 2) == []
-    assert {file.path: size for file, size in grown(watch.known).items()} == {str(watch.folder / "b.pcap"): 5}
+    assert {file.path: size for file, size in grown(watch.known).items()} == {
+        str(watch.folder / "b.pcap"): len(content()) + 4
+    }
 
 
 def test_compressed_copy_is_the_same_file(watch: Watch) -> None:
@@ -260,11 +328,11 @@ def test_head_is_that_of_the_bytes_that_are_told(watch: Watch, monkeypatch: pyte
     """Also if the file grows in between: then it is known again."""
     put(watch.folder, "a.pcap")
     path = watch.folder / "a.pcap"
-    monkeypatch.setattr(arrivals, "_being_written", lambda: [path.write_bytes(b"xyz")] and set())
+    monkeypatch.setattr(arrivals, "_being_written", lambda: [path.write_bytes(content() + b"more")] and set())
     (arrival,) = watch.look()
-    assert arrival.bytes == 1
+    assert arrival.bytes == len(content())
     assert watch.look(NOW * 2) == []
-    assert list(grown(watch.known).values()) == [3]
+    assert list(grown(watch.known).values()) == [len(content()) + 4]
 
 
 ROTATIONS = [
@@ -520,6 +588,22 @@ def test_file_that_was_overwritten_is_an_error_and_the_new_one_is_late(
     assert [Path(capture["path"]).name for capture in captures] == [f"a_{number}.pcapng" for number in range(4)]
 
 
+def test_files_that_were_compressed_or_overwritten_while_they_were_read_may_be_misread(
+    watch: Watch, three: list[Path], tmp_path: Path
+) -> None:
+    work, _ = follow(watch.look(), Remembered(), tmp_path)
+
+    def misread() -> list[str]:
+        return [Path(taken.path).name for path, taken in work.read if arrivals.may_be_misread(path, taken)]
+
+    assert misread() == []
+    three[0].unlink()
+    assert misread() == []  # gone, for all that is known behind its reader
+    three[1].write_bytes(three[1].read_bytes()[::-1])
+    subprocess.run(["gzip", str(three[2])], check=True)
+    assert misread() == ["a_1.pcapng", "a_2.pcapng"]
+
+
 def test_file_that_grew_before_it_was_read_is_not_told(watch: Watch, tmp_path: Path) -> None:
     """Nor one that was taken but not read yet."""
     names = ["a_0.pcap", "a_1.pcap", os.fsdecode(b"a_2\xff.pcap"), "a_3.pcap"]
@@ -531,8 +615,9 @@ def test_file_that_grew_before_it_was_read_is_not_told(watch: Watch, tmp_path: P
         place = store.path / "captures" / f"recording={found[0].recording}"
         place.mkdir(parents=True)
         for name in names:
-            (watch.folder / name).write_bytes(b"x" * 10)
+            (watch.folder / name).write_bytes(content() + b"more")
+        size = len(content())
         assert batches._grown() == []
         paths = [file.path.encode("utf-8", "replace").decode() for file in found[:3]]
-        pq.write_table(pa.table({"path": paths, "bytes": [10, 5, 5]}), place / "a.parquet")
+        pq.write_table(pa.table({"path": paths, "bytes": [size + 4, size, size]}), place / "a.parquet")
         assert sorted(batches._grown()) == [file.path for file in found[1:3]]
