@@ -53,21 +53,16 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
 def tables(args: argparse.Namespace) -> int:
     """Write the tables of captures."""
     with _in_a_line("the job"):
+        from scapy_zenoh.pipeline.interrupts import until_interrupted
         from scapy_zenoh.pipeline.spark import session
         from scapy_zenoh.pipeline.stretch import Options
         from scapy_zenoh.pipeline.tables import check, write_tables
 
         options = Options(tuple(args.port), args.keylog, not args.no_payload)
         check(args.captures, args.output, options)  # complain before Spark starts, which takes seconds
-        report = write_tables(
-            session(args.master),
-            args.captures,
-            args.output,
-            options,
-            recording=args.recording,
-            split=args.split,
-            partitions=args.partitions,
-        )
+        spark = session(args.master)
+        how = {"recording": args.recording, "split": args.split, "partitions": args.partitions}
+        report = until_interrupted(spark, lambda: write_tables(spark, args.captures, args.output, options, **how))
     bad = f", {len(report.unread):,} of them not to their end" if report.unread else ""
     print(f"{_files(report)} read{bad}. Tables in {args.output}:")
     _tell(report)

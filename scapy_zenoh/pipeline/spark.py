@@ -11,11 +11,13 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scapy_zenoh.pipeline.errors import PipelineError
+from scapy_zenoh.pipeline.interrupts import cancelling, deferred
 from scapy_zenoh.pipeline.java import java_home
 
 if TYPE_CHECKING:
@@ -51,9 +53,14 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     asked = {**shell, **conf}  # `shell`: what Spark would choose as for its own shell
     if master is not None:
         asked["spark.master"] = master
-    with _environment(_for_launch(local)):
+    with _environment(_for_launch(local)), deferred():
         _launch(asked)
-        return _start(_filled(asked, _defaults(local)))
+        conf = _filled(asked, _defaults(local))
+        with ThreadPoolExecutor(1) as other:  # Spark does not listen to Ctrl-C there, see `cancelling`
+            other.submit(_start, conf).result()
+        spark = _start({})
+    cancelling(spark)
+    return spark
 
 
 def one_line(error: BaseException) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -35,7 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import Row
 
-from scapy_zenoh.pipeline import arrivals
+from scapy_zenoh.pipeline import arrivals, interrupts
 from scapy_zenoh.pipeline.captures import Captures, find
 from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.pipeline.spark import one_line
@@ -87,17 +85,17 @@ def stream_tables(
         batches = _Batches(store, source, options, told)
         if once:
             _wait_for_newest(source, settle)
-        with _quiet_start(spark) as started:
-            batches.started = started
+        with _quiet(spark) as hear, interrupts.counted() as pressed:
+            batches.started = lambda: hear(True)
             with _configured(spark):
                 query = _query(spark, source, place, options, settle, split, most, batches.take, once)
-            with _counted_interrupts() as interrupts:
-                try:
-                    _wait_for_end(query, batches, interrupts)
-                except Exception as error:
-                    raise PipelineError(f"the stream stopped: {one_line(batches.error or error)}") from error
-                finally:
-                    query.stop()
+            try:
+                _wait_for_end(query, batches, pressed)
+            except Exception as error:
+                raise PipelineError(f"the stream stopped: {one_line(batches.error or error)}") from error
+            finally:
+                hear(False)
+                query.stop()
 
 
 def check(folder: str, output: str | Path) -> None:
@@ -130,47 +128,37 @@ def _wait_for_newest(source: str, settle: float) -> None:
     time.sleep(max(0.0, min(settle, newest + settle - time.time() + 0.1)))
 
 
-@contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
-    """Ctrl-C only adds to a list. Raised anywhere it would make a batch fail, which Spark tells in many words."""
-    interrupts: list[int] = []
-    in_main = current_thread() is main_thread()
-    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if in_main else None
-    try:
-        yield interrupts
-    finally:
-        if in_main:
-            signal.signal(signal.SIGINT, before)
-
-
-def _wait_for_end(query: Any, batches: _Batches, interrupts: list[int]) -> None:
+def _wait_for_end(query: Any, batches: _Batches, pressed: list[int]) -> None:
     """Wait until the query ends by itself or is interrupted; then until its batch ends, or it is interrupted again."""
-    while query.isActive and not interrupts:
+    while query.isActive and not pressed:
         time.sleep(0.2)
-    while query.isActive and batches.busy and len(interrupts) == 1:
+    while query.isActive and batches.busy and len(pressed) == 1:
         time.sleep(0.1)
-    if not interrupts:
+    if not pressed:
         query.awaitTermination()  # which tells why
 
 
 @contextmanager
-def _quiet_start(spark: SparkSession) -> Iterator[Callable[[], None]]:
-    """Spark checks the state with a Python process that tells its steps: nobody hears it. Call what this gives."""
+def _quiet(spark: SparkSession) -> Iterator[Callable[[bool], None]]:
+    """Nobody hears what Java says on standard error, unless what this gives is called with True.
+
+    Spark checks the state with a Python process that tells its steps, and a query that is stopped tells where it was.
+    """
     system = spark._jvm.java.lang.System if hasattr(spark, "_jvm") else None  # type: ignore[union-attr]
     if system is None:  # Spark Connect: it is told elsewhere
-        yield lambda: None
+        yield lambda _: None
         return
-    nowhere = spark._jvm.java.io.OutputStream.nullOutputStream()  # type: ignore[union-attr]
     errors = system.err
+    nowhere = spark._jvm.java.io.PrintStream(spark._jvm.java.io.OutputStream.nullOutputStream())  # type: ignore[union-attr]
 
-    def started() -> None:
-        system.setErr(errors)
+    def hear(it: bool) -> None:
+        system.setErr(errors if it else nowhere)
 
-    system.setErr(spark._jvm.java.io.PrintStream(nowhere))  # type: ignore[union-attr]
+    hear(False)
     try:
-        yield started
+        yield hear
     finally:
-        started()
+        hear(True)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import re
@@ -28,7 +27,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import Row  # noqa: E402
 
-from scapy_zenoh.pipeline import stream  # noqa: E402
+from scapy_zenoh.pipeline import arrivals, stream  # noqa: E402
 from scapy_zenoh.pipeline.captures import name_of  # noqa: E402
 from scapy_zenoh.pipeline.errors import PipelineError  # noqa: E402
 from scapy_zenoh.pipeline.store import STREAM, Store  # noqa: E402
@@ -272,6 +271,40 @@ def test_files_that_change_while_they_are_read_give_what_they_are_in_the_end(
     assert tables["messages"].count() == tables["captures"].agg({"rows": "sum"}).first()[0] > 0
 
 
+@pytest.mark.slow
+def test_files_that_are_replaced_while_they_are_read_are_not_taken_for_others(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring overwrites one, by as many messages, and another one is compressed."""
+    folder, output, later = tmp_path / "in", tmp_path / "out", 10**12
+    packets = frames("s04")
+    files = rotate(packets, folder, 3)
+    write_stretches, changes = stream.write_stretches, [0]
+
+    def changing(*arguments: Any) -> Any:
+        if changes:
+            changes.pop()
+            third = packets[len(packets) // 3 : len(packets) * 2 // 3]
+            write(files[1], [(link, (when + later, *rest)) for link, (when, *rest) in third])  # type: ignore[arg-type]
+            subprocess.run(["gzip", str(files[2])], check=True)
+        return write_stretches(*arguments)
+
+    monkeypatch.setattr(stream, "write_stretches", changing)
+    ((_, report),) = once(spark, folder, output)
+    assert report.unread == [(str(files[1]), f"{files[1]}: overwritten before it was read")]
+    ((_, report),) = once(spark, folder, output)
+    assert report.captures == 1
+    tables = read_tables(spark, output)
+    told = {row.path: row for row in tables["captures"].collect() if row.error is None}
+    assert {path: row.late for path, row in told.items()} == {
+        str(files[0]): False, str(files[1]): True, f"{files[2]}.gz": False,
+    }  # fmt: skip
+    begin = packets[0][1][0] + later
+    assert tables["messages"].where(f"time >= {begin}").count() == told[str(files[1])].rows > 100
+    assert tables["messages"].count() == sum(row.rows for row in told.values())
+    assert once(spark, folder, output) == []
+
+
 # --- as a user meets it -----------------------------------------------------------------------------
 
 
@@ -448,7 +481,7 @@ def follow(path: Path, number: int, memory: Remembered, kept: Path, late: bool =
     """What a new file brings to a recording."""
     following = stream.Following(Options(), 1 << 40, str(kept))
     following.memory = memory  # type: ignore[assignment]
-    head = hashlib.sha256(b"").hexdigest()[:16]  # of no bytes, which begin every file
+    head = arrivals._head(arrivals._start(str(path), path.stat().st_size))
     arrival = Row(recording="r", ordinal=number, path=os.fsencode(path), late=late, bytes=0, head=head)
     (row,) = following.handleInputRows(("r",), iter([arrival]), None)
     work = pickle.loads(row.work)
