@@ -234,6 +234,14 @@ def _lease() -> None:
     HAND["sessions"].append({**about, "low_zid": "a", "high_zid": "b", "low_lease_ms": 1000, "high_lease_ms": 2000,
                              "closed": 2000 * MS, "last": 1900 * MS})  # fmt: skip
     HAND["links"].append({"recording": "lease", "link": "m", "proto": "tcp", "session": "ab", "closed": 1600 * MS})
+    for ms in range(0, 5001, 500):  # r gives c up at 2.5 s and says no more, c goes on at 6 s
+        if ms <= 2500:
+            say("r", ms, "keep_alive", recording="frozen")
+        if ms <= 1000:
+            say("c", ms, "keep_alive", recording="frozen")
+    say("c", 6000, "keep_alive", recording="frozen")
+    HAND["sessions"].append({**about, "recording": "frozen", "low_zid": "c", "high_zid": "r", "low_lease_ms": 1500,
+                             "high_lease_ms": 3000, "closed": 6100 * MS})  # fmt: skip
     say("c", 0, recording="forever")
     HAND["sessions"].append({**about, "recording": "forever", "low_zid": "c", "low_lease_ms": (1 << 64) - 1})
 
@@ -622,10 +630,14 @@ def test_lease_by_hand(answers: Answers) -> None:
              "margin_ns", "expired")  # fmt: skip
     assert {picked(row, *names) for row in rows} == {
         ("l", "a", 3, 0, None, 1500 * MS, 400 * MS, 2000 * MS, -500 * MS, True),
-        ("l", "b", 2, 0, None, 1700 * MS, 300 * MS, 2000 * MS, 300 * MS, False),
+        ("l", "b", 2, 0, None, 1100 * MS, 300 * MS, 1400 * MS, 900 * MS, False),  # a was silent too long by 1400
         ("m", "a", 3, 3, 250 * MS, 600 * MS, 1000 * MS, 1600 * MS, 400 * MS, False),
         ("n", None, 2, 0, None, 50 * MS, 10 * MS, 60 * MS, None, None),
     }
+    frozen = {row["zid"]: row for row in answers("lease_margins", "frozen", of=("messages", "sessions", "links"))}
+    names = ("silence_ns", "silent_from", "until", "margin_ns", "expired")
+    assert picked(frozen["c"], *names) == (5000 * MS, 1000 * MS, 6000 * MS, -3500 * MS, True)
+    assert picked(frozen["r"], *names) == (500 * MS, 2000 * MS, 2500 * MS, 2500 * MS, False)
     (forever,) = answers("lease_margins", "forever", of=("messages", "sessions", "links"))
     assert picked(forever, "lease_ms", "margin_ns", "expired") == ((1 << 64) - 1, None, None)
 

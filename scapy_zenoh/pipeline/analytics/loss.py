@@ -70,7 +70,8 @@ def lease_margins(messages: DataFrame, sessions: DataFrame, links: DataFrame) ->
     * ``keep_alives``, ``keep_alive_mean_ns``: how many, and the mean time between two; nodes send them a quarter of
       the lease after they last sent anything. On multicast JOINs do that, and are counted.
     * ``silence_ns``: the longest time between two batches of it, or from the last one to ``until``, when the link or
-      session was closed or last heard. ``silent_from``: when that began, in ns since 1970.
+      session was closed or last heard; or when the other one had been silent for its own lease, which allows this one
+      to give up. ``silent_from``: when that began, in ns since 1970.
     * ``margin_ns``: lease minus silence; ``expired``: whether it is negative, both null without lease.
 
     An id that is null is told apart by its address. Bytes missing in the capture look like silence.
@@ -110,13 +111,21 @@ def lease_margins(messages: DataFrame, sessions: DataFrame, links: DataFrame) ->
     ended = links.groupBy("recording", "link").agg(F.max("closed").alias("closed"))
     found = matched(spoken, sides, ["recording", "session", "zid"])
     found = matched(matched(found, over, ["recording", "session"]), ended, ["recording", "link"])
-    until = F.greatest(F.coalesce("closed", "over", "heard"), "heard")
+    lease = F.try_multiply(F.col("lease_ms").try_cast("long"), F.lit(_MS))  # null if it is beyond all times
     at_the_end = F.struct((F.col("until") - F.col("heard")).alias("silence"), F.col("heard").alias("since"))
     between = F.struct(F.col("between")["col1"].alias("silence"), F.col("between")["before"].alias("since"))
     longest = F.greatest(at_the_end, F.when(F.col("between").isNotNull(), between))
-    lease = F.try_multiply(F.col("lease_ms").try_cast("long"), F.lit(_MS))  # null if it is beyond all times
+    given_up = F.when(F.col("longest.silence") > lease, F.col("longest.since") + lease)
+    both = F.collect_list(F.struct("src", "sport", given_up.alias("at"))).over(
+        Window.partitionBy("recording", "session", "link")
+    )
+    other = F.filter(both, lambda one: (one["src"] != F.col("src")) | (one["sport"] != F.col("sport")))
+    gave_up = F.array_min(other["at"])  # of nulls as well, which it leaves out
     return (
-        found.withColumn("until", until)
+        found.withColumn("until", F.greatest(F.coalesce("closed", "over", "heard"), "heard"))
+        .withColumn("longest", longest)
+        .withColumn("gave_up", gave_up)
+        .withColumn("until", F.least("until", F.when(F.col("gave_up").isNotNull(), F.greatest("gave_up", "heard"))))
         .withColumn("longest", longest)
         .select(
             "recording",

@@ -69,17 +69,18 @@ def sample_flows(messages: DataFrame, window: float | None = None) -> DataFrame:
 def publisher_rates(messages: DataFrame, window: float | None = None) -> DataFrame:
     """What each node publishes: a row for each recording, publisher and key, samples counted once.
 
-    Of a publisher that talks to several nodes, what went to the one with the most samples of the key is counted, in
-    all their sessions; ``copies`` are the samples to all, ``receivers`` how many they are. Nodes that only forward are
-    left out, see ``passed_on`` of ``sample_flows``, where the other columns and ``window`` are explained too. Where the
-    link of the publisher is not in the recording, its router stands for it.
+    A client has one session at a time: all that it sent is counted. Of others, which may send a sample to several
+    nodes, what went to the one with the most samples of the key, in all their sessions. ``copies`` are the samples to
+    all, ``receivers`` how many they are. A datagram that was captured twice counts twice (``lanes`` tells how often
+    that was). Nodes that only forward are left out, see ``passed_on`` of ``sample_flows``, where the other columns and
+    ``window`` are explained too. Where the link of the publisher is not in the recording, its router stands for it.
     """
     made = _by_receiver(sample_flows(messages, window).where(~F.col("passed_on")), window)
     by = made.groupBy("recording", F.col("sender").alias("publisher"), "key", *_by(window)).agg(
         F.max("role").alias("role"),
         F.max(F.struct(*_COUNTS)).alias("most"),
         F.sum("samples").alias("copies"),
-        F.count_distinct("receiver").alias("receivers"),
+        F.size(F.array_distinct(F.flatten(F.collect_list("receivers")))).alias("receivers"),
         *_sizes_and_times(F.lit(True)),
     )
     names = ("recording", "publisher", "role", "key", *_by(window), *_COUNTS, *_SIZES, "first", "last", *_RATES,
@@ -112,12 +113,13 @@ def key_rates(messages: DataFrame, window: float | None = None) -> DataFrame:
 
 
 def _by_receiver(flows: DataFrame, window: float | None) -> DataFrame:
-    """Flows to the same node, or into the same group, as one: its sessions follow each other."""
-    to = F.coalesce(group(F.col("session")), "receiver", "session").alias("to")
+    """Flows to the same node, or into the same group, as one: its sessions follow each other. So do all of clients."""
+    of_client = F.when(F.col("role") == "client", F.lit(""))
+    to = F.coalesce(of_client, group(F.col("session")), "receiver", "session").alias("to")
     return flows.groupBy("recording", "sender", "key", *_by(window), to, "passed_on").agg(
         *(total(name).alias(name) for name in _COUNTS),
         F.max("role").alias("role"),
-        F.max("receiver").alias("receiver"),
+        F.collect_set("receiver").alias("receivers"),
         *_sizes_and_times(F.lit(True)),
     )
 
