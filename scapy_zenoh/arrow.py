@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from scapy_zenoh.piece import Check
+from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.rows import Row
 from scapy_zenoh.schema.columns import COLUMNS, Column, Type
 
@@ -60,8 +61,8 @@ def _array(values: list[Any], kind: Type) -> Any:
 
 
 def _text(value: str | None) -> str | None:
-    """Text as Arrow takes it: what was not UTF-8 is replaced."""
-    return value if value is None or value.isascii() else value.encode("utf-8", "replace").decode()
+    """Text as Arrow takes it."""
+    return None if value is None else as_utf8(value)
 
 
 def numbers(values: Any, absent: Any) -> Any:

@@ -68,6 +68,11 @@ def text_to_wire(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def as_utf8(text: str) -> str:
+    """Text for those who take UTF-8 only: bytes that are none become U+FFFD."""
+    return text if text.isascii() else text_to_wire(text).decode("utf-8", "replace")
+
+
 def zid_from_wire(data: bytes) -> str:
     """The text that Zenoh prints: hexadecimal of the little-endian number, no leading zero.
 

@@ -16,6 +16,7 @@ from scapy_zenoh.capture import CaptureError, CaptureReader, Part, Place, Source
 from scapy_zenoh.codec import Codec
 from scapy_zenoh.follow import Follower
 from scapy_zenoh.piece import Piece
+from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.rows import Row
 from scapy_zenoh.session.tracker import Limits, Session, Side, Tracker
 from scapy_zenoh.tls import Decryptor
@@ -301,7 +302,7 @@ def _size(source: Source) -> int:
 
 
 def _is_utf8(name: str) -> bool:
-    return name.isascii() or name == name.encode("utf-8", "replace").decode()
+    return as_utf8(name) == name
 
 
 def _piece(rows: list[Row]) -> Piece:

@@ -217,7 +217,10 @@ def test_text_that_is_not_utf8_is_replaced(tmp_path: Path, way: str) -> None:
     path = tmp_path / "text.pcap"
     path.write_bytes(pcap(link.wire.records))
     rows = to_table(path).to_pylist()
-    assert [(row["key"], row["fault"]) for row in rows if row["kind"] == "push"] == [("?a", "bad_utf8"), ("b", None)]
+    assert [(row["key"], row["fault"]) for row in rows if row["kind"] == "push"] == [
+        ("\ufffda", "bad_utf8"),
+        ("b", None),
+    ]
 
 
 def test_name_of_a_file_that_is_not_utf8_is_replaced(tmp_path: Path, way: str) -> None:
@@ -226,7 +229,7 @@ def test_name_of_a_file_that_is_not_utf8_is_replaced(tmp_path: Path, way: str) -
         path.write_bytes(named("s04_query").read_bytes())
     except OSError:  # there all names are UTF-8
         return
-    assert to_table(path).column("capture").unique().to_pylist() == ["?.pcapng"]
+    assert to_table(path).column("capture").unique().to_pylist() == ["\ufffd.pcapng"]
 
 
 # --- others -------------------------------------------------------------------------------------

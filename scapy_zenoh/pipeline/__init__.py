@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scapy_zenoh.pipeline.tables import read_tables as read_tables
     from scapy_zenoh.pipeline.tables import write_tables as write_tables
 
+__all__ = ["Options", "read_tables", "register", "session", "stream_tables", "write_tables"]
+
 #: Names, and the modules they are in, which are loaded when they are needed: Spark takes a second.
 _NAMES = {
     "Options": "stretch",

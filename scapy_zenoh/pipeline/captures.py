@@ -17,7 +17,7 @@ from scapy_zenoh.pipeline.errors import PipelineError
 #: One place, or several.
 Places = str | Path | Sequence[str | Path]
 
-_ELSEWHERE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
+_ELSEWHERE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+://|(hdfs|s3|s3a|dbfs|abfss?|gs|viewfs|wasbs?):/)")
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,15 @@ def find(places: Places, apart: Path | None = None, real: bool = True) -> list[s
     return list(found)
 
 
-def _matches(place: str) -> list[Path]:
+def local(place: str, what: str) -> str:
+    """The path that a place is, which may be a URL of a file."""
     if _ELSEWHERE.match(place):
-        raise PipelineError(f"{place}: captures have to be files that all nodes see under the same path")
-    path = place.removeprefix("file://").removeprefix("file:")
+        raise PipelineError(f"{place}: {what} have to be files that all nodes see under the same path")
+    return place.removeprefix("file://").removeprefix("file:")
+
+
+def _matches(place: str) -> list[Path]:
+    path = local(place, "captures")
     matches = [path] if os.path.exists(path) else _globbed(path)
     if not matches:
         wild = glob.has_magic(path)

@@ -146,8 +146,11 @@ def _count(text: str) -> int:
 
 def _size(text: str) -> int:
     """Bytes: ``1000000``, ``500K``, ``64M``, ``1G``."""
-    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
-    return _count(text[:-1] if unit else text) << (unit or 0)
+    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+    digits = text[:-1] if unit else text
+    if not digits.isdigit() or int(digits) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 500000, 500K, 64M or 1G")
+    return int(digits) << unit
 
 
 def _seconds(text: str) -> float:

@@ -29,7 +29,7 @@ DEFAULT_MASTER = "local[*,4]"
 #: ``DataFrame.repartitionById`` came with it.
 OLDEST_SPARK = (4, 1)
 
-_MASTERS = r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|spark://[^/]+:\d+|yarn|k8s://.+"
+_MASTERS = r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|spark://[^/]+:\d+|yarn|k8s://.+"
 _REACHED_WITHIN = 5.0  # seconds; Spark itself tries for a minute
 _GB = 1 << 30
 

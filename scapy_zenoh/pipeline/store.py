@@ -23,7 +23,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from scapy_zenoh.pipeline.captures import local
 from scapy_zenoh.pipeline.errors import PipelineError
+from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.schema.tables import OF_MESSAGES, TABLES
 
 MARK, LOCK, JOURNAL, STAGING = "_scapy_zenoh.json", "_lock", "_journal", "_staging"
@@ -59,7 +61,7 @@ class Store:
     """An output folder that is ours: ``with Store(path) as store:`` nobody else writes it meanwhile."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(local(str(path), "tables")).absolute()
         self._lock: int | None = None
 
     def __enter__(self) -> Store:
@@ -157,7 +159,7 @@ class Store:
 
     def recordings_of(self, paths: Sequence[str]) -> list[str]:
         """The recordings that have some of these captures, of which names that are not UTF-8 cannot be told apart."""
-        wanted = {path for path in paths if path.encode("utf-8", "replace").decode() == path}
+        wanted = {path for path in paths if as_utf8(path) == path}
         found = []
         for folder in sorted((self.path / "captures").glob("recording=*")):
             files = (pq.ParquetFile(file).read(["path"])["path"] for file in folder.glob("*.parquet"))

@@ -15,12 +15,13 @@ waits behind a hole), queries and declarations that are open, and the tables of 
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -38,9 +39,10 @@ from scapy_zenoh.pipeline.captures import Captures, find
 from scapy_zenoh.pipeline.errors import PipelineError
 from scapy_zenoh.pipeline.spark import one_line
 from scapy_zenoh.pipeline.store import STREAM, Store
-from scapy_zenoh.pipeline.stretch import SPLIT, Options, Stretch, can_be_cut, cut
+from scapy_zenoh.pipeline.stretch import SPLIT, Options, Stretch, can_be_cut, cut, split_size
 from scapy_zenoh.pipeline.tables import Report, derive_tables, events_of, write_stretches
 from scapy_zenoh.pipeline.writing import Pieces
+from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.recording import Checkpoint, Recording
 from scapy_zenoh.schema.tables import TABLES
 
@@ -72,6 +74,7 @@ def stream_tables(
     A batch has at most ``most`` files. ``told`` hears of every batch: its number, and what it brought.
     """
     check(folder, output)
+    options, split = options.checked(), split_size([], split, None)
     if options.keylog is not None:
         raise PipelineError("a key log needs whole recordings: decrypt with tables, not with stream")
     store, source = Store(output), str(Path(folder).resolve())
@@ -114,9 +117,25 @@ def check(folder: str, output: str | Path) -> None:
         return
     if note["source"] != str(source):
         raise PipelineError(f"{output}: these tables follow another folder ({note['source']})")
-    checkpoint = store.path / FOLDER / CHECKPOINT
-    if note["batch"] >= 0 and not checkpoint.is_dir():
-        raise PipelineError(f"{checkpoint}: what the stream remembers is gone; name another folder for the tables")
+    _check_memory(store.path / FOLDER, note["batch"])
+
+
+def _check_memory(place: Path, batch: int) -> None:
+    """Complain if what Spark remembers of a stream, or the ledger, does not reach to its last batch."""
+    offsets = place / CHECKPOINT / "offsets"
+    batches = sorted(int(path.name) for path in offsets.glob("*") if path.name.isdigit())
+    files = 0
+    if batches and batches[-1] >= batch:
+        with suppress(ValueError, KeyError, IndexError):  # cut short: Spark complains about that itself
+            files = json.loads((offsets / str(batches[-1])).read_text().splitlines()[-1])["files"]
+    elif batch >= 0:
+        raise PipelineError(
+            f"{place / CHECKPOINT}: what the stream remembers is gone; name another folder for the tables"
+        )
+    if len(arrivals.Ledger(place / LEDGER).arrivals()) < files:
+        raise PipelineError(
+            f"{place / LEDGER}: files that were read are missing here; name another folder for the tables"
+        )
 
 
 def _wait_for_newest(source: str, settle: float) -> None:
@@ -425,7 +444,7 @@ class _Batches:
             for place in self.store.files_of([recording], ["captures"]):
                 columns = pq.ParquetFile(self.store.path / place).read(["path", "bytes"]).to_pydict()
                 read |= {(recording, path): size for path, size in zip(*columns.values(), strict=True)}
-        told = {file: file.path.encode("utf-8", "replace").decode() for file in found}  # as tables have it
+        told = {file: as_utf8(file.path) for file in found}  # as tables have it
         return [file.path for file, size in found.items() if size > read.get((file.recording, told[file]), size)]
 
     @staticmethod

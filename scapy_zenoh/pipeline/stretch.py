@@ -17,6 +17,7 @@ from scapy_zenoh import arrow, compilation
 from scapy_zenoh.capture import GZIP_MAGIC, ZSTD_MAGIC, CaptureError, Part, Source
 from scapy_zenoh.pipeline.captures import Captures
 from scapy_zenoh.pipeline.errors import PipelineError
+from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.recording import COUNTS, Checkpoint, Recording
 from scapy_zenoh.schema.columns import Column
 from scapy_zenoh.schema.tables import TABLES
@@ -45,6 +46,10 @@ class Options:
 
     def checked(self) -> Options:
         """The same as every task can use it, or a complaint."""
+        if isinstance(self.ports, (int, str)) or not all(
+            type(port) is int and 0 < port < 1 << 16 for port in self.ports
+        ):
+            raise PipelineError(f"ports: {self.ports!r} are no port numbers, as (7447, 9000) are")
         if self.keylog is None:
             return self
         try:
@@ -137,7 +142,7 @@ def in_stretches(captures: Captures, options: Options, every: int) -> list[Stret
 
 def can_be_cut(captures: Captures, options: Options) -> bool:
     """A key log needs whole files, and so do names that are not UTF-8."""
-    return options.keylog is None and all(path.encode("utf-8", "replace").decode() == path for path in captures.paths)
+    return options.keylog is None and all(as_utf8(path) == path for path in captures.paths)
 
 
 def too_large(recordings: Sequence[Captures], options: Options, every: int) -> tuple[list[Captures], list[Captures]]:
@@ -167,6 +172,9 @@ def split_size(recordings: Sequence[Captures], split: int | None, partitions: in
     """How many bytes a task takes: so many, or that there are about so many tasks."""
     if split is not None and partitions is not None:
         raise PipelineError("split and partitions exclude each other")
+    for name, number in (("split", split), ("partitions", partitions)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise PipelineError(f"{name}: {number!r} is no number from 1 on")
     if partitions is None:
         return SPLIT if split is None else split
     return max(1, -(-sum(captures.bytes for captures in recordings) // partitions))

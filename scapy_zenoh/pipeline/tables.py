@@ -25,7 +25,7 @@ from scapy_zenoh.pipeline.schema import of_table
 from scapy_zenoh.pipeline.store import STREAM, Store
 from scapy_zenoh.pipeline.stretch import Options, Stretch, plan, split_size
 from scapy_zenoh.pipeline.writing import Derived, Pieces, Written, derive, write
-from scapy_zenoh.schema.tables import TABLES
+from scapy_zenoh.schema.tables import DATE, RECORDING, TABLES
 
 #: Bytes of events for one task.
 EVENTS = 16 << 20
@@ -133,7 +133,10 @@ def read_tables(spark: SparkSession, folder: str | Path) -> dict[str, DataFrame]
     store.repair()
     found = {}
     for table in TABLES:
-        found[table] = spark.read.schema(of_table(table)).parquet(literal(store.path / table))
+        schema = of_table(table)
+        found[table] = spark.read.schema(schema).parquet(literal(store.path / table))
+        for column in set(schema.names) & {RECORDING.name, DATE.name}:  # of which Spark forgets the comments
+            found[table] = found[table].withMetadata(column, schema[column].metadata)
         found[table].createOrReplaceTempView(table)
     return found
 

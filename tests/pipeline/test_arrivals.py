@@ -618,6 +618,6 @@ def test_file_that_grew_before_it_was_read_is_not_told(watch: Watch, tmp_path: P
             (watch.folder / name).write_bytes(content() + b"more")
         size = len(content())
         assert batches._grown() == []
-        paths = [file.path.encode("utf-8", "replace").decode() for file in found[:3]]
+        paths = [file.path.replace("\udcff", "\ufffd") for file in found[:3]]
         pq.write_table(pa.table({"path": paths, "bytes": [size + 4, size, size]}), place / "a.parquet")
         assert sorted(batches._grown()) == [file.path for file in found[1:3]]

@@ -80,5 +80,19 @@ def test_tables_of_a_foreign_session_are_the_same(spark: Any, foreign: Any, capt
         assert found[name] == expected[name], name
 
 
+def test_tables_are_derived_from_the_messages_of_a_foreign_session(spark: Any, foreign: Any, captures: Path) -> None:
+    from scapy_zenoh.pipeline import derived, register
+
+    def made(session: Any) -> list[Counter[str]]:
+        register(session)
+        messages = session.read.format("zenoh").load(str(captures))
+        tables = derived.declarations(messages), derived.queries(messages)
+        return [Counter(str(row) for row in table.toArrow().to_pylist()) for table in tables]
+
+    expected = made(spark)
+    assert all(expected)
+    assert made(foreign) == expected
+
+
 def test_data_source_gives_the_same_in_a_foreign_session(spark: Any, foreign: Any, captures: Path) -> None:
     assert read(foreign, captures) == read(spark, captures)

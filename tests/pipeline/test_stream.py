@@ -305,6 +305,31 @@ def test_files_that_are_replaced_while_they_are_read_are_not_taken_for_others(
     assert once(spark, folder, output) == []
 
 
+def test_memory_that_is_not_whole_is_told(tmp_path: Path) -> None:
+    """Nothing is read then: Spark would pass over files, or over batches."""
+    folder, output = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    with Store(output) as store:
+        store.commit([], [], {"name": STREAM, "batch": 1, "source": str(folder)})
+    offsets = output / "_stream" / "checkpoint" / "offsets"
+
+    def complaint() -> str:
+        with pytest.raises(PipelineError) as caught:
+            stream.check(str(folder), output)
+        return str(caught.value)
+
+    assert "checkpoint: what the stream remembers is gone" in complaint()
+    offsets.mkdir(parents=True)
+    assert "checkpoint: what the stream remembers is gone" in complaint()
+    (offsets / "0").write_text('v1\n{}\n{"files": 1}')
+    assert "checkpoint: what the stream remembers is gone" in complaint()
+    (offsets / "1").write_text('v1\n{}\n{"files": 2}')
+    assert "files.jsonl: files that were read are missing here" in complaint()
+    taken = [arrivals.Arrival("r", number, "a.pcap", False, 0, 0, "0:") for number in range(2)]
+    arrivals.Ledger(output / "_stream" / "files.jsonl").take(taken)
+    stream.check(str(folder), output)
+
+
 # --- as a user meets it -----------------------------------------------------------------------------
 
 

@@ -273,6 +273,22 @@ def test_key_log_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.
         Options(keylog="keys").checked()
 
 
+# --- wrong use ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ports", [9000, "9000", ("9000",), (0,), (65536,), (True,)])
+def test_what_are_no_ports_is_told(ports: Any) -> None:
+    with pytest.raises(PipelineError, match="no port numbers"):
+        Options(ports).checked()
+
+
+@pytest.mark.parametrize("number", [0, -1, "64M", 1.5])
+def test_what_is_no_size_is_told(number: Any) -> None:
+    for given in ((number, None), (None, number)):
+        with pytest.raises(PipelineError, match="is no number from 1 on"):
+            split_size([], *given)
+
+
 # --- what messages may say ----------------------------------------------------------------------
 
 

@@ -180,6 +180,14 @@ def test_parquet_in_a_folder_that_is_not_there_is_one_line(run: Any, tmp_path: P
     assert str(target) in err[0]
 
 
+def test_parquet_of_what_cannot_be_read_leaves_the_file_as_it_is(run: Any, tmp_path: Path) -> None:
+    target = tmp_path / "rows.parquet"
+    target.write_text("yesterday")
+    code, _, err = run("dissect", "--parquet", target, tmp_path / "typo.pcap")
+    assert (code, len(err)) == (2, 1)
+    assert target.read_text() == "yesterday"
+
+
 # --- what cannot be read ------------------------------------------------------------------------
 
 

@@ -28,17 +28,18 @@ def unused_declarations(declarations: DataFrame, messages: DataFrame) -> DataFra
 
 def _numbers_in_use(declarations: DataFrame, messages: DataFrame) -> DataFrame:
     """The declarations of numbers that messages have."""
-    sender = F.col("key_mapping") == "sender"
+    sides = (
+        F.when(F.col("key_mapping") == "sender", F.array("src_zid"))
+        .when(F.col("key_mapping") == "receiver", F.array("dst_zid"))
+        .otherwise(F.array("src_zid", "dst_zid"))  # it does not say whose number it is
+    )
+    number = (F.col("key_scope").alias("entity_id"), F.col("key").alias("whole_key"))
     uses = (
         messages.where(F.col("key_scope") > 0)
-        .groupBy(
-            "recording",
-            "session",
-            F.when(sender, F.col("src_zid")).otherwise(F.col("dst_zid")).alias("zid"),
-            F.col("key_scope").alias("entity_id"),
-            F.col("key").alias("whole_key"),
-        )
+        .groupBy("recording", "session", "src_zid", "dst_zid", "key_mapping", *number)
         .agg(*_rows())
+        .withColumn("zid", F.explode(sides))
+        .drop("src_zid", "dst_zid", "key_mapping")
     )
     numbers = declarations.where(F.col("entity") == "keyexpr").select(
         "recording", "session", "zid", "entity_id", "key", "declared_row", "withdrawn_row"
