@@ -66,18 +66,16 @@ class Options:
 class Stretch:
     """A recording, or what lies between two checkpoints of it. The last one ends the recording."""
 
-    captures: Captures
+    captures: Captures  # only those that are read
     begin: Checkpoint | None = None
     end: Checkpoint | None = None
     last: bool = True
 
     def sources(self) -> list[Source]:
         """What is to be read."""
-        first = self.begin.source if self.begin else 0
-        behind = self.end.source if self.end else len(self.captures.paths)
-        sources: list[Source] = list(self.captures.paths[first:behind])
+        sources: list[Source] = list(self.captures.paths)
         if self.end is not None and self.end.place is not None:
-            sources.append(Part(self.captures.paths[behind], None, self.end.place.offset))
+            sources[-1] = Part(self.captures.paths[-1], None, self.end.place.offset)
         if self.begin is not None and self.begin.place is not None:
             path, _, end = sources[0] if isinstance(sources[0], Part) else Part(str(sources[0]))
             sources[0] = Part(path, self.begin.place, end)
@@ -98,10 +96,20 @@ def cut(captures: Captures, options: Options, every: int, begin: Checkpoint | No
     stops = _recording(Stretch(captures, begin), options, compiled).checkpoints(every)
     for source, inside in groupby(stops, lambda stop: stop.source):
         for stop in _few(list(inside)) if _is_packed(captures.paths[source:]) else inside:
-            stretches.append(Stretch(captures, begin, stop._replace(memory=b""), last=False))
+            stretches.append(_between(captures, begin, stop))
             begin = stop
-    stretches[-1] = replace(stretches[-1], end=begin)
+    end = stretches[-1].end
+    assert end is not None and begin is not None
+    stretches[-1] = replace(stretches[-1], end=end._replace(memory=begin.memory))
     return stretches
+
+
+def _between(captures: Captures, begin: Checkpoint | None, end: Checkpoint) -> Stretch:
+    """What lies between two checkpoints, with the files in it and no others: of one recording there may be many."""
+    first, behind = begin.source if begin is not None else 0, end.source + (end.place is not None)
+    part = replace(captures, paths=captures.paths[first:behind])
+    begin = begin._replace(source=0) if begin is not None else None
+    return Stretch(part, begin, Checkpoint(end.source - first, end.place, b""), last=False)
 
 
 def _few(stops: Sequence[Checkpoint]) -> Sequence[Checkpoint]:
