@@ -219,7 +219,7 @@ class PacketBlocks(files.Sources):
                 continue
             if why == scan.MORE_BODY:
                 raise view.cut(files.CUT_BLOCK, 0, frame) if pcapng else view.cut(files.CUT_PACKET, 0, frame + 1)
-            if view.filled:
+            if view.filled or view.left:  # of a part that goes on further
                 raise view.cut(files.CUT_BLOCK_HEADER if pcapng else files.CUT_PACKET_HEADER, 0, frame + 1)
             return
 
@@ -392,7 +392,7 @@ class _View(files.Window):
     ) -> None:
         super().__init__(name)
         self._start = start
-        self._left = left  # bytes to read, None: all
+        self.left = left  # bytes to read, None: all
         self._buffer = buffer
         self._readinto = readinto
         self.filled = len(first)  # what was read of the file already
@@ -436,15 +436,15 @@ class _View(files.Window):
         self.filled = kept
         room = self._buffer.array.data
         while self.filled < target and not self._ended:
-            end = target if self._left is None else min(target, self.filled + self._left)
+            end = target if self.left is None else min(target, self.filled + self.left)
             try:
                 size = self._readinto(room[self.filled : end]) if end > self.filled else 0
             except (CaptureError, OSError) as error:
                 self._error, size = error, 0
             self.filled += size
             self._ended = not size
-            if self._left is not None:
-                self._left -= size
+            if self.left is not None:
+                self.left -= size
         if self.filled >= need:
             return True
         if self._error:
@@ -457,16 +457,16 @@ class _Pieces:
 
     def __init__(self, chunks: Iterator[bytes], skip: int = 0) -> None:
         self._chunks = chunks
-        self._left = memoryview(b"")
+        self.left = memoryview(b"")
         while skip and (chunk := next(chunks, b"")):
-            self._left = memoryview(chunk)[skip:]
-            skip -= len(chunk) - len(self._left)
+            self.left = memoryview(chunk)[skip:]
+            skip -= len(chunk) - len(self.left)
 
     def readinto(self, room: memoryview) -> int:
         """Copy what fits; 0 at the end."""
-        if not self._left:
-            self._left = memoryview(next(self._chunks, b""))
-        size = min(len(room), len(self._left))
-        room[:size] = self._left[:size]
-        self._left = self._left[size:]
+        if not self.left:
+            self.left = memoryview(next(self._chunks, b""))
+        size = min(len(room), len(self.left))
+        room[:size] = self.left[:size]
+        self.left = self.left[size:]
         return size
