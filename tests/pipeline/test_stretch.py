@@ -273,15 +273,13 @@ def test_key_log_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.
         Options(keylog="keys").checked()
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_stretch_whose_file_was_shortened_does_not_pass_for_a_shorter_one(packed: bool, tmp_path: Path) -> None:
+def test_stretch_whose_file_was_shortened_does_not_pass_for_a_shorter_one(tmp_path: Path) -> None:
     packets = [record(second, ipv4("10.0.0.1", "10.0.0.2", UDP, udp(1, 2, b"x"))) for second in range(40)]
     path = tmp_path / "a.pcap"
-    pack = gzip.compress if packed else bytes
-    path.write_bytes(pack(pcap(packets, 101)))
+    path.write_bytes(pcap(packets, 101))
     first, *_ = ended(cut(one(path), Options(), 100))
     assert first.end is not None and first.end.place is not None
-    path.write_bytes(pack(pcap(packets[:2], 101)))
+    path.write_bytes(pcap(packets[:2], 101))
     with pytest.raises(CaptureError, match=r"a\.pcap"):
         list(read(first, Options()))
 
