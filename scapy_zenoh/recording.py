@@ -223,8 +223,25 @@ class Recording:
 
     def _note_end(self) -> None:
         """The recording is over, which may have brought more rows: they are those of its last capture."""
+        for detail in self._unread():
+            self.follower.tracker.find("unread", detail)
         if self._captures:
             self._captures[-1].update(self._counts())
+
+    def _unread(self) -> Iterator[str]:
+        """What was passed over."""
+        for linktype, packets in sorted(self.reader.unknown_linktypes.items()):
+            yield f"{packets} packets of link type {linktype}, which is not known"
+        streams = self.follower.streams
+        for count, what in (
+            (self.reader.lost_fragments, "IP fragments of which the rest is missing"),
+            (streams.strays, "packets with numbers far from those of their connection"),
+            (streams.late_bytes, "bytes that came after their connection was closed"),
+            (streams.dropped, "connections that were given up, since there were too many"),
+            (self.follower.tracker.findings_dropped, "findings more than are kept"),
+        ):
+            if count:
+                yield f"{count} {what}"
 
     def _counts(self) -> dict[str, int]:
         account = self.follower.accounting

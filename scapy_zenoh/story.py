@@ -126,7 +126,8 @@ def overview(summary: dict[str, Any], ladders: dict[str, list[tuple[int, str, st
         yield ""
         yield "Findings:"
         for finding in summary["findings"][:20]:
-            yield f"  {finding['kind']}: {finding['detail']} ({finding['session'] or finding['link']})"
+            where = finding["session"] or finding["link"]
+            yield f"  {finding['kind']}: {finding['detail']}" + (f" ({where})" if where else "")
         if len(summary["findings"]) > 20:
             yield f"  ... {len(summary['findings']) - 20} more"
 

@@ -147,7 +147,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("rows", "int64", "rows in messages; those that waited for bytes count where the waiting ended"),
     ),
     "findings": (
-        Column("kind", "text", "what was noticed"),
+        Column("kind", "text", "what was noticed; `unread` is what was passed over"),
         Column("session", "text", "in which session"),
         Column("link", "text", "on which link"),
         Column("detail", "text", "in words"),

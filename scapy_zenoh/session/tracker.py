@@ -506,6 +506,10 @@ class Tracker:
         queries = Queries(limits.requests, limits.answered)
         return Side(keys=KeyTable(limits.keys), entities=Entities(limits.entities), queries=queries)
 
+    def find(self, kind: str, detail: str) -> None:
+        """Tell of something that is of no session; it is kept however many there are."""
+        self.findings.append(Finding(kind, None, None, detail))
+
     def _find(self, kind: str, session: Session | None, link: Link | None, detail: str) -> None:
         if len(self.findings) >= self.limits.findings:
             self.findings_dropped += 1

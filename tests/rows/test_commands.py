@@ -16,7 +16,7 @@ from scapy_zenoh.cli import main
 from tests.conftest import captures
 from tests.rows.files import load
 from tests.rows.test_truth import truth_of
-from tests.wire import pcap
+from tests.wire import UDP, ipv4, pcap, record
 
 ROOT = Path(__file__).parents[2]
 Row = dict[str, Any]
@@ -203,6 +203,21 @@ def bad_files(folder: Path) -> dict[str, Path]:
     for name, data in files.items():
         paths[name].write_bytes(data)
     return {**paths, "missing": folder / "missing.pcap", "directory": folder}
+
+
+def test_what_was_passed_over_is_told(run: Any, tmp_path: Path) -> None:
+    """Without that a capture of a network nobody knows looks like one without Zenoh."""
+    path = tmp_path / "strange.pcap"
+    fragment = ipv4("10.0.0.1", "10.0.0.2", UDP, bytes(16), 1, 8, True)
+    path.write_bytes(pcap([record(0, b"?" * 60), record(1, b"?" * 60)], 147))
+    other = tmp_path / "fragment.pcap"
+    other.write_bytes(pcap([record(0, fragment)], 101))
+    code, out, _ = run("summary", path, other)
+    assert code == 0
+    assert out[-2:] == [
+        "  unread: 2 packets of link type 147, which is not known",
+        "  unread: 1 IP fragments of which the rest is missing",
+    ]
 
 
 @pytest.mark.parametrize("command", ["dissect", "summary"])
