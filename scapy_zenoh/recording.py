@@ -346,7 +346,7 @@ def _session(session: Session) -> dict[str, Any]:
         "shared_memory": session.shared_memory,
         "auth": session.auth,
         "patch": session.patch,
-        "sn_bits": (8, 16, 32, 64)[session.resolution & 3],
+        "sn_bits": session.sn_bits,
         "batch_size": session.batch_size,
         "opened": session.opened,
         "last": session.last,

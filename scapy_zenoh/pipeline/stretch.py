@@ -295,8 +295,7 @@ def _session(session: Session) -> dict[str, Any]:
             told[f"{whose}_{name}"] = getattr(side, name)
     told |= {f"queries_{name}": session.queries_done[name] for name in ("answered", "empty", "unfinished")}
     links = [link.id for link in session.links]
-    sn_bits = (8, 16, 32, 64)[session.resolution & 3]
-    return told | {"session": session.id, "links": links, "sn_bits": sn_bits, "messages": session.counts.total()}
+    return told | {"session": session.id, "links": links, "messages": session.counts.total()}
 
 
 def _fields(thing: Any, columns: Sequence[Column]) -> dict[str, Any]:

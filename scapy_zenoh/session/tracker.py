@@ -122,6 +122,11 @@ class Session:
         return MASKS[self.resolution & 3]
 
     @property
+    def sn_bits(self) -> int:
+        """What nodes call the resolution of sequence numbers, which have fewer bits than that."""
+        return (8, 16, 32, 64)[self.resolution & 3]
+
+    @property
     def ordered(self) -> bool:
         """True when numbers of a lane cannot overtake each other."""
         return len(self.links) < 2 and all(link.ordered for link in self.links)
