@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -41,7 +41,7 @@ from scapy_zenoh.pipeline.spark import one_line
 from scapy_zenoh.pipeline.store import STREAM, Store
 from scapy_zenoh.pipeline.stretch import SPLIT, Options, Stretch, can_be_cut, cut, split_size
 from scapy_zenoh.pipeline.tables import Report, derive_tables, events_of, write_stretches
-from scapy_zenoh.pipeline.writing import Pieces
+from scapy_zenoh.pipeline.writing import Derived, Pieces, Written
 from scapy_zenoh.primitives import as_utf8
 from scapy_zenoh.recording import Checkpoint, Recording
 from scapy_zenoh.schema.tables import TABLES
@@ -83,7 +83,7 @@ def stream_tables(
         place = store.path / FOLDER
         place.mkdir(exist_ok=True)
         if store.note(STREAM) is None:  # from now on they follow this folder
-            none: dict[str, Any] = {"tails": {}, "open": {}, "memory": []}
+            none = asdict(Passing({}, {}, []))
             store.commit([], [], {"name": STREAM, "batch": -1, "source": source, **none})
         batches = _Batches(store, source, options, told)
         if once:
@@ -245,6 +245,20 @@ class Work:
     kept: str  # the name under which the commit keeps that
 
 
+@dataclass(frozen=True)
+class Passing:
+    """What a batch leaves until another one replaces it: places in the folder of tables."""
+
+    tails: dict[str, list[str]]  # of recordings: rows that may still change
+    open: dict[str, dict[str, str]]  # of recordings and tables: rows that wait for more
+    memory: list[str]  # what is remembered; only the last batch can be done again
+
+    def replaced(self, recordings: Sequence[str]) -> list[str]:
+        """What goes when these recordings go on."""
+        tails = [place for name in recordings for place in self.tails.get(name, [])]
+        return [*tails, *(place for name in recordings for place in self.open.get(name, {}).values()), *self.memory]
+
+
 class Following(StatefulProcessor):
     """Goes through the new files of a recording from where the last ones ended, and cuts them into stretches."""
 
@@ -370,11 +384,10 @@ class _Batches:
 
     def _write(self, spark: SparkSession, number: int, note: dict[str, Any], work: Sequence[Work]) -> Report | None:
         """Write what a batch brings, and commit it; None if files were changed meanwhile."""
-        names = [one.captures.name for one in work]
-        going_on = {one.captures.name for one in work if not one.captures.late}
         paths = {path for one in work for path in one.captures.paths}
         parts = [[stretch] for one in work for stretch in one.stretches[:-1]]
         report = Report(captures=len(paths), tasks=len(parts))
+        before = Passing(note["tails"], note["open"], note["memory"])
         with self.store.staging() as staging:
             new = write_stretches(spark, parts, self.options, staging)
             if sum(one.rows["messages"] for one in new) != sum(one.rows for one in work):
@@ -382,50 +395,8 @@ class _Batches:
             if any(arrivals.may_be_misread(path, taken) for one in work for path, taken in one.read):
                 return None
             tails = write_stretches(spark, [[one.stretches[-1] for one in work]], self.options, staging)
-            of_new, of_tails = events_of(new), events_of(tails)
-            pieces = [
-                Pieces(
-                    name,
-                    of_new.get(name, []),
-                    {table: str(self.store.path / place) for table, place in note["open"].get(name, {}).items()},
-                    of_tails.get(name, []),
-                    one.over,
-                )
-                for name, one in zip(names, work, strict=True)
-            ]
-            made = derive_tables(spark, pieces, staging)
-            passing = [*tails, *(one.open for one in made)]
-            written = [*new, *(one.over for one in made), *passing]
-            left = {
-                one.recording: {
-                    table: (path, f"{FOLDER}/{OPEN}/{one.recording}-{number}-{table}")
-                    for table, path in one.left.items()
-                }
-                for one in made
-                if one.recording in going_on
-            }
-            memories = self._memories(staging, work)
-            moves = [(file.staged, file.place) for one in written for file in one.files]
-            moves += [move for of_table in left.values() for move in of_table.values()]
-            moves += memories
-            gone = [place for name in names for place in note["tails"].get(name, [])]
-            gone += self.store.files_of(names, AT_THE_END)
-            gone += [place for name in names for place in note["open"].get(name, {}).values()]
-            gone += note["memory"]
-            tails_now: dict[str, list[str]] = {name: [] for name in going_on}
-            for file in (file for one in passing for file in one.files):
-                if file.recording in going_on and file.table not in AT_THE_END:
-                    tails_now[file.recording].append(file.place)
-            now = {
-                "name": STREAM,
-                "batch": number,
-                "source": self.source,
-                "tails": note["tails"] | tails_now,
-                "open": note["open"]
-                | {name: {table: place for table, (_, place) in of.items()} for name, of in left.items()},
-                "memory": [place for _, place in memories],
-            }
-            self.store.commit(moves, gone, now)
+            made = derive_tables(spark, self._pieces(work, new, tails, before), staging)
+            self._commit(staging, number, work, [*new, *(one.over for one in made)], tails, made, before)
         for one in [*new, *(one.over for one in made)]:
             report.add(one)
         report.unread += [unread for one in tails for unread in one.unread]
@@ -434,6 +405,48 @@ class _Batches:
             self.grown.add(path)
             report.unread.append((path, GREW))
         return report
+
+    def _pieces(
+        self, work: Sequence[Work], new: Sequence[Written], tails: Sequence[Written], before: Passing
+    ) -> list[Pieces]:
+        """What declarations and queries are made of."""
+        of_new, of_tails = events_of(new), events_of(tails)
+        found = []
+        for one in work:
+            name = one.captures.name
+            waiting = {table: str(self.store.path / place) for table, place in before.open.get(name, {}).items()}
+            found.append(Pieces(name, of_new.get(name, []), waiting, of_tails.get(name, []), one.over))
+        return found
+
+    def _commit(
+        self,
+        staging: Path,
+        number: int,
+        work: Sequence[Work],
+        final: Sequence[Written],
+        tails: Sequence[Written],
+        made: Sequence[Derived],
+        before: Passing,
+    ) -> None:
+        """Put what was written in its places, and note which of it the next batch replaces."""
+        names = [one.captures.name for one in work]
+        going_on = {one.captures.name for one in work if not one.captures.late}
+        passing = [file for one in [*tails, *(one.open for one in made)] for file in one.files]
+        moves = [(file.staged, file.place) for file in [*(file for one in final for file in one.files), *passing]]
+        now = Passing(before.tails | {name: [] for name in going_on}, dict(before.open), [])
+        for file in passing:
+            if file.recording in going_on and file.table not in AT_THE_END:
+                now.tails[file.recording].append(file.place)
+        for name, left in ((one.recording, one.left) for one in made if one.recording in going_on):
+            now.open[name] = {table: f"{FOLDER}/{OPEN}/{name}-{number}-{table}" for table in left}
+            moves += [(path, now.open[name][table]) for table, path in left.items()]
+        for one in work:
+            if not one.captures.late:  # for a batch that is done again
+                (staging / one.kept).write_bytes(one.memory)
+                now.memory.append(f"{FOLDER}/{MEMORY}/{one.kept}")
+                moves.append((str(staging / one.kept), now.memory[-1]))
+        gone = before.replaced(names) + self.store.files_of(names, AT_THE_END)
+        self.store.commit(moves, gone, {"name": STREAM, "batch": number, "source": self.source, **asdict(now)})
 
     def _grown(self) -> list[str]:
         """Files that grew after they were read, of which was not told yet."""
@@ -446,13 +459,3 @@ class _Batches:
                 read |= {(recording, path): size for path, size in zip(*columns.values(), strict=True)}
         told = {file: as_utf8(file.path) for file in found}  # as tables have it
         return [file.path for file, size in found.items() if size > read.get((file.recording, told[file]), size)]
-
-    @staticmethod
-    def _memories(staging: Path, work: Sequence[Work]) -> list[tuple[str, str]]:
-        """What is remembered, for a batch that is done again."""
-        found = []
-        for one in work:
-            if not one.captures.late:
-                (staging / one.kept).write_bytes(one.memory)
-                found.append((str(staging / one.kept), f"{FOLDER}/{MEMORY}/{one.kept}"))
-        return found

@@ -123,7 +123,10 @@ def dissected(path: Path, keylog: Path | None = None, compiled: bool | None = No
 
 
 def _loaded(text: str) -> Any:
-    return json.loads(re.sub(r"\\udc[89a-f][0-9a-f]", "?", text))
+    def replaced(bytes_: re.Match[str]) -> str:
+        return bytes.fromhex(bytes_[0].replace("\\udc", "")).decode("utf-8", "replace")
+
+    return json.loads(re.sub(r"(\\udc[89a-f][0-9a-f])+", replaced, text))
 
 
 def as_json(table: Any, columns: Iterable[str]) -> list[Row]:
