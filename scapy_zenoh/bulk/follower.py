@@ -100,6 +100,7 @@ class BulkFollower:
         self._state[engine.ENOUGH] = RUN
         self._flow_table = np.full((1 << 5, 6), -1, np.int64)
         self._known = 0
+        self._addresses: list[str] = []
         self._flows = np.zeros((1 << 8, engine.FLOW), np.int64)
         self._joined = np.zeros((1 << 8, joining.JOINED), np.int64)
         self._counts = np.zeros((1 << 8, joining.COUNTERS), np.int64)
@@ -169,8 +170,9 @@ class BulkFollower:
         )  # fmt: skip
 
     def _begin(self, block: PacketBlock) -> None:
-        if self._known > MOST_FLOWS:
+        if self._known > MOST_FLOWS or block.addresses is not self._addresses:
             self._forget_flows()
+        self._addresses = block.addresses
         self._declared.forget_names()
         self._block = block
         if not self._files or self._files[-1] != block.capture:

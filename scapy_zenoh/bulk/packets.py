@@ -27,6 +27,7 @@ BLOCK = 16 << 20  # bytes of a file in one block
 BYTES_PER_ROW = 128  # of the file; with smaller packets a block ends when its rows are full
 MIN_BLOCK, MIN_ROWS = 64, 16
 FIRST_ADDRESSES = 1 << 4  # slots of the table of addresses, a power of two
+MOST_ADDRESSES = 1 << 18  # after which their numbers begin anew
 FULL = 0.7  # of which so many are used before there are twice as many
 
 PROTOCOLS = {files.TCP: "tcp", files.UDP: "udp"}
@@ -73,7 +74,7 @@ class PacketBlock:
     seq: Ints  # seq, ack and flags are those of TCP, and 0 for UDP
     ack: Ints
     flags: Shorts
-    addresses: list[str]  # the reader's, which grows
+    addresses: list[str]  # the reader's, which grows; another list, when their numbers begin anew
 
     def packet(self, i: int) -> Packet:
         """One row as the reader of single packets gives it."""
@@ -99,18 +100,22 @@ class PacketBlocks(files.Sources):
     """The TCP and UDP packets of several capture files that are one recording, in blocks.
 
     Iterating reads on; nothing is read before. Before a CaptureError come the packets that are before the
-    damage; iterating again then goes on with the next file. ``addresses`` has the text of every address so far.
+    damage; iterating again then goes on with the next file.
     The counters are right after each block, ``bytes_read`` up to what is read ahead of it.
     """
 
     def __init__(self, sources: Sequence[str | Path | Part], block: int = BLOCK) -> None:
         super().__init__(sources)
-        self.addresses: list[str] = []
         #: Behind the newest block; None when its file is damaged there.
         self.place: Place | None = None
         self._buffer = _Buffer(block)
         self._rows = _Rows(max(block // BYTES_PER_ROW, MIN_ROWS))
-        self._table = _Addresses(self.addresses)
+        self._named = _Addresses()
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses that have a number now."""
+        return self._named.texts
 
     def __iter__(self) -> Iterator[PacketBlock]:
         return self._each(self._read)
@@ -168,7 +173,7 @@ class PacketBlocks(files.Sources):
 
     def _scan(self, view: _View, state: Ints, interfaces: _Interfaces) -> Iterator[PacketBlock]:
         """Go through a file: the compiled part as far as it can, then what it came back for."""
-        rows, table, capture = self._rows, self._table, os.path.basename(view.name)
+        rows, capture = self._rows, os.path.basename(view.name)
         pcapng = not state[scan.UNIT]
         counted = 0
         while True:
@@ -176,7 +181,7 @@ class PacketBlocks(files.Sources):
             why = scan.walk(view.buf, state, interfaces.array, rows.wide, rows.narrow)
             if state[scan.COUNT] > state[scan.DECODED]:
                 scan.decode(view.buf, state, interfaces.array, rows.wide, rows.narrow, rows.proto, rows.marks)
-                table.name(view.buf, state, rows.narrow)
+                self._named.name(view.buf, state, rows.narrow)
             self.packets += int(state[scan.PACKETS]) - counted
             counted = int(state[scan.PACKETS])
             if state[scan.MARKED]:
@@ -207,6 +212,8 @@ class PacketBlocks(files.Sources):
             state[scan.COUNT] = state[scan.DECODED] = state[scan.NAMED] = 0
             if block.count:
                 yield block
+            if len(self.addresses) > MOST_ADDRESSES:
+                self._named = _Addresses()
             if why == scan.AT_SECTION:
                 raise view.damaged(files.NO_BYTE_ORDER, pos)
             if why in DAMAGE:
@@ -308,9 +315,9 @@ class _Rows:
 class _Addresses:
     """Addresses by number, in a table that compiled code searches (open addressing)."""
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self) -> None:
         self._seed = secrets.randbits(62)
-        self._texts = texts
+        self.texts: list[str] = []
         self._make(FIRST_ADDRESSES)
 
     def _make(self, size: int) -> None:
@@ -319,18 +326,18 @@ class _Addresses:
 
     def name(self, buf: Bytes, state: Ints, narrow: Shorts) -> None:
         """Put numbers into the new rows, and add the text of the addresses that are new."""
-        state[scan.ADDRESSES], state[scan.SEED] = len(self._texts), self._seed
+        state[scan.ADDRESSES], state[scan.SEED] = len(self.texts), self._seed
         while not scan.intern(buf, state, narrow, self.slots, self.keys):
             keys, count = self.keys, int(state[scan.ADDRESSES])
             self._make(len(self.slots) * 2)
             self.keys[:count] = keys[:count]
             scan.rehash(state, self.slots, self.keys)
-        for high, low, version in self.keys[len(self._texts) : state[scan.ADDRESSES]].tolist():
+        for high, low, version in self.keys[len(self.texts) : state[scan.ADDRESSES]].tolist():
             if version == 4:
-                self._texts.append(inet_ntop(AF_INET, low.to_bytes(4, "big")))
+                self.texts.append(inet_ntop(AF_INET, low.to_bytes(4, "big")))
             else:
                 packed = high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True)
-                self._texts.append(inet_ntop(AF_INET6, packed))
+                self.texts.append(inet_ntop(AF_INET6, packed))
 
 
 class _Interfaces:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scapy_zenoh import compilation
-from scapy_zenoh.bulk import follower
+from scapy_zenoh.bulk import follower, packets
 from scapy_zenoh.capture import CaptureError
 from scapy_zenoh.codec import Codec
 from scapy_zenoh.recording import Recording
@@ -26,14 +26,18 @@ PORTS = (19999,)
 
 @dataclass(frozen=True)
 class Cut:
-    """How a recording is cut on its way through compiled code: bytes in a block, and rows that leave together."""
+    """How a recording is cut on its way through compiled code.
+
+    Bytes in a block, rows that leave together, and addresses after which their numbers begin anew.
+    """
 
     block: int = compilation.BLOCK
     enough: int = follower.ENOUGH
+    addresses: int = packets.MOST_ADDRESSES
 
 
 USUAL = Cut()
-TINY, ODD, SMALL = Cut(64, 1), Cut(4099, 7), Cut(1 << 16, 100)
+TINY, ODD, SMALL = Cut(64, 1, 2), Cut(4099, 7, 1), Cut(1 << 16, 100)
 
 
 @dataclass
@@ -73,6 +77,7 @@ def cutting(cut: Cut) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation, "BLOCK", cut.block)
         patch.setattr(follower, "ENOUGH", cut.enough)
+        patch.setattr(packets, "MOST_ADDRESSES", cut.addresses)
         yield
 
 
