@@ -80,6 +80,7 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.named: dict[str, list[Arrival]] = {}  # of each name, a ring may use it again
+        self.seen: set[tuple[str, int, int]] = set()  # files as they were when nothing was new in them
         self.reached: dict[tuple[str, str, str], tuple[Any, str]] = {}  # the last place in each series
         self._arrivals: list[Arrival] = []
         self._end = 0  # of the lines that were read
@@ -131,7 +132,11 @@ def new_files(folder: str, settle: float, ledger: Ledger, now: float) -> list[Ar
         before = [*ledger.named.get(file, []), *named.get(file, [])]
         try:
             there = os.stat(path)
+            seen = path, there.st_size, there.st_mtime_ns
+            if seen in ledger.seen:
+                continue
             if before and not _was_replaced(path, there, before):
+                ledger.seen.add(seen)
                 continue
             late = bool(before) or place < ledger.reached.get(series, place)
             if not late and series in held:
