@@ -17,7 +17,7 @@ from pyshark import FileCapture
 from pyshark.capture.capture import StopCapture
 from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet, psml_structure_from_xml
 
-from scapy_zenoh.wireshark import WiresharkError, complaint, find_tshark, script
+from scapy_zenoh.wireshark import WiresharkError, complaint, script
 
 
 class ZenohCapture(FileCapture):  # type: ignore[misc] # pyshark has no types
@@ -32,7 +32,7 @@ class ZenohCapture(FileCapture):  # type: ignore[misc] # pyshark has no types
     ) -> Generator[Any, None, None]:
         with script(self._plugin) as (options, environment), tempfile.TemporaryFile() as stderr:
             form = "psml" if self._only_summaries else "pdml"
-            command = [str(find_tshark()), "-l", "-n", "-T", form, *options, *self.get_parameters(packet_count)]
+            command = [str(self.tshark_path), "-l", "-n", "-T", form, *options, *self.get_parameters(packet_count)]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment)
             assert process.stdout is not None
             try:
