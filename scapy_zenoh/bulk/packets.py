@@ -464,16 +464,16 @@ class _Pieces:
 
     def __init__(self, chunks: Iterator[bytes], skip: int = 0) -> None:
         self._chunks = chunks
-        self.left = memoryview(b"")
+        self._left = memoryview(b"")
         while skip and (chunk := next(chunks, b"")):
-            self.left = memoryview(chunk)[skip:]
-            skip -= len(chunk) - len(self.left)
+            self._left = memoryview(chunk)[skip:]
+            skip -= len(chunk) - len(self._left)
 
     def readinto(self, room: memoryview) -> int:
         """Copy what fits; 0 at the end."""
-        if not self.left:
-            self.left = memoryview(next(self._chunks, b""))
-        size = min(len(room), len(self.left))
-        room[:size] = self.left[:size]
-        self.left = self.left[size:]
+        if not self._left:
+            self._left = memoryview(next(self._chunks, b""))
+        size = min(len(room), len(self._left))
+        room[:size] = self._left[:size]
+        self._left = self._left[size:]
         return size

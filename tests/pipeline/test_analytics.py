@@ -255,6 +255,8 @@ def _declared() -> None:
     for number in (1, 2, 100, 101, 103):
         declare(d, "ab", "a", "b", "declare_keyexpr", number, f"k{number}")
     declare(d, "ab", "b", "a", "declare_keyexpr", 1, "other")
+    declare(d, "ab", "a", "b", "declare_keyexpr", 3, "k3")
+    add(d, "declare", "declare_keyexpr", entity_id=104, key="k3/x", key_scope=3, **way("ab", "a", "b"))  # whose 3 it is
     put(d, "ab", "a", "b", "k1/x", key_scope=1, key_suffix="/x", key_mapping="sender")
     put(d, "ab", "b", "a", "k2", key_scope=2, key_mapping="receiver")
     put(d, "xy", "a", "b", "k100", key_scope=100, key_mapping="sender")  # another session
@@ -821,7 +823,7 @@ def test_unused_by_hand(answers: Answers) -> None:
     rows = answers("unused_declarations", "declared", of=("declarations", "messages"))
     assert Counter(picked(row, "entity", "zid", "entity_id") for row in rows) == Counter(
         [
-            *(("keyexpr", "a", number) for number in (100, 101, 103)),
+            *(("keyexpr", "a", number) for number in (100, 101, 103, 104)),
             ("keyexpr", "b", 1),
             *(("subscriber", "a", number) for number in (111, 112, 113, 114, 115)),
             ("subscriber", "b", 131),
